@@ -1,0 +1,1 @@
+"""The file of orders and the script that makes it."""
