@@ -1,0 +1,1 @@
+"""What the tests share: waiting, processes, servers of their own, and the fixtures over them."""
