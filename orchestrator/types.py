@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import uuid_utils
 
@@ -75,3 +75,14 @@ def to_datetime(instant: Micros) -> datetime:
 
 Attributes = dict[str, Any]
 """Plain JSON attributes of a stored row."""
+
+
+R_co = TypeVar("R_co", covariant=True)
+
+
+class RunCoroutine(Coroutine[Any, Any, R_co]):
+    """What type checkers see a ``@workflow.run`` method return; nothing is ever an instance of it.
+
+    It tells a run method from a plain function. Without it ``start(fulfil, 999)`` would pass type checkers when
+    ``fulfil`` takes ``(str, int)``: as a method of ``str`` with one argument.
+    """
