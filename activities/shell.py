@@ -1,0 +1,101 @@
+"""A ready activity for programs: runs one without a shell, with a time-out, and ends everything it started.
+
+There is no command line to inject into: arguments are a list. Who needs a pipe writes `["sh", "-c", "…"]` and sees what that means.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from datetime import timedelta
+from tempfile import TemporaryFile
+from typing import IO
+
+from pydantic import BaseModel, ConfigDict
+
+from orchestrator import ApplicationError, activity
+
+MAX_OUTPUT_BYTES = 64 * 1024
+_INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR")
+
+
+class ShellResult(BaseModel):
+    """How a program ended. Of long output only the last 64 KiB are kept."""
+
+    model_config = ConfigDict(frozen=True)
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@activity.defn(name="shell.run", start_to_close_timeout=timedelta(minutes=10))
+def run(
+    args: list[str],
+    *,
+    timeout: float = 60.0,
+    cwd: str | None = None,
+    env: dict[str, str] | None = None,
+    stdin: str = "",
+    check: bool = True,
+) -> ShellResult:
+    """Run a program and wait for it. Of the worker's environment it sees PATH, HOME, language, time zone and TMPDIR only.
+
+    Args:
+        args: the program and its arguments, at least the program.
+        timeout: seconds, at most the activity's start-to-close time-out; then the program and its children are killed.
+        cwd: the directory to run in.
+        env: further environment variables.
+        stdin: text for its standard input.
+        check: whether an exit code other than 0 is an error.
+
+    Raises:
+        ApplicationError: `ShellFailed` with details (exit code, end of stderr) and `ShellTimeout`, worth another try; `ShellNotFound`
+            and `ShellBadArguments`, for good.
+    """
+    # A string would be taken for a list of letters.
+    if isinstance(args, str) or not args or not all(isinstance(arg, str) and "\0" not in arg for arg in args):
+        raise ApplicationError(
+            "give the program and its arguments as a list of strings", type="ShellBadArguments", non_retryable=True
+        )
+    environment = {name: os.environ[name] for name in _INHERITED if name in os.environ} | (env or {})
+    with TemporaryFile() as feed, TemporaryFile() as out, TemporaryFile() as err:
+        feed.write(stdin.encode())
+        feed.seek(0)
+        try:
+            process = subprocess.Popen(  # noqa: S603 - running a program is what it is for; no shell reads the arguments
+                args, stdin=feed, stdout=out, stderr=err, cwd=cwd, env=environment, start_new_session=True
+            )
+        except OSError as error:
+            raise ApplicationError(
+                f"{args[0]} cannot be run: {error}", type="ShellNotFound", non_retryable=True
+            ) from error
+        returncode = _wait(process, timeout, args[0])
+        result = ShellResult(returncode=returncode, stdout=_tail(out), stderr=_tail(err))
+    if check and returncode != 0:
+        raise ApplicationError(
+            f"{args[0]} ended with {returncode}", returncode, result.stderr[-2000:], type="ShellFailed"
+        )
+    return result
+
+
+def _wait(process: subprocess.Popen[bytes], timeout: float, program: str) -> int:
+    try:
+        return process.wait(timeout)
+    except subprocess.TimeoutExpired as error:
+        raise ApplicationError(
+            f"{program} did not end within {timeout} s and was killed", type="ShellTimeout"
+        ) from error
+    finally:
+        # Its own session, so its children go with it, also those it left in the background.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _tail(file: IO[bytes]) -> str:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - MAX_OUTPUT_BYTES))
+    return file.read().decode("utf-8", errors="replace")
