@@ -146,7 +146,7 @@ def test_an_own_postgresql_survives_a_kill_and_leaves_nothing_behind(own_postgre
 
 
 @pytest.mark.slow
-def test_an_own_rabbitmq_keeps_durable_messages_over_a_kill(own_rabbitmq):
+def test_an_own_rabbitmq_keeps_durable_messages_over_a_restart(own_rabbitmq):
     server = own_rabbitmq(consumer_timeout="60000")
     with Connection(server.url) as connection:
         connection.SimpleQueue("letters").put("hello", delivery_mode=2)

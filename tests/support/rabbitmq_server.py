@@ -51,7 +51,7 @@ class RabbitMQServer(OwnServer):
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+sbwt none +sbwtdcpu none +sbwtdio none -start_epmd false",
         }
         self.process.env = self.env
-        self.epmd = ManagedProcess(["epmd"], log_path=self.folder / "epmd.log", env=self.env, cwd=self.folder)
+        self.epmd = ManagedProcess([str(_port_mapper() or "epmd")], log_path=self.folder / "epmd.log", env=self.env, cwd=self.folder)
 
     @property
     def url(self) -> str:
@@ -110,7 +110,11 @@ def why_not(url: str, timeout: float = 3.0) -> str | None:
 
 def installed() -> bool:
     """True where `RabbitMQServer` can be started."""
-    return script("rabbitmq-server") is not None
+    return script("rabbitmq-server") is not None and _port_mapper() is not None
+
+
+def _port_mapper() -> Path | None:
+    return services.find_binary("epmd", "/usr/lib/erlang/erts-*/bin/epmd")
 
 
 def script(name: str) -> Path | None:
