@@ -1,0 +1,190 @@
+"""The decision: the only writer of a run's history (protocol rules P1, P2, P4, P6).
+
+One round takes the run's lock by a statement of its own, reads run, history and inbox by later
+statements, advances workflow code over the new rows one at a time, and commits everything at once:
+
+    lock ─► read run, history, inbox ─► replay, apply ─► [gate, late messages, redo] ─► write, commit ─► publish
+
+Nothing is published before the commit. Whoever held the lock re-reads the inbox after its commit in a new
+snapshot, because a sender that came meanwhile found the lock taken and went away; as long as there is
+progress the same worker goes on, for a bounded number of rounds and time, then wakes another.
+
+A decision that finds the lock taken ends at once. One whose code fails on something that a deploy can cure
+blocks the run, which then ignores wake-ups until its next try is due or its code has changed.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from enum import StrEnum
+
+from orchestrator.engine import closing
+from orchestrator.engine.advance import Advance, advance
+from orchestrator.engine.blocking import block, ignores_wakeups
+from orchestrator.engine.changes import Committed, commit
+from orchestrator.engine.core import Engine
+from orchestrator.engine.observers import RunNotice, notify
+from orchestrator.engine.wakeups import wake
+from orchestrator.errors import ReplayError
+from orchestrator.model.records import Attention, InboxRow, RunRecord, RunStatus
+from orchestrator.store import inbox, runs
+from orchestrator.store.database import RunLock
+from orchestrator.store.failures import CommitUnknown, DecisionOutdated, GateBusy
+
+logger = logging.getLogger(__name__)
+
+DRAIN_ROWS = 1000
+"""Most inbox rows one decision drains, unless it closes the run."""
+MAX_ROUNDS = 50
+"""Most rounds one decision task makes before it wakes another."""
+MAX_SECONDS = 5.0
+"""Longest one decision task goes on before it wakes another."""
+MAX_RESTARTS = 20
+"""Most rounds in a row that may be lost to others' commits."""
+
+
+class Outcome(StrEnum):
+    """How a round of a decision ended."""
+
+    DECIDED = "decided"
+    """Something was committed; the inbox may hold more."""
+    NOTHING = "nothing"
+    """There was nothing to do."""
+    TAKEN = "taken"
+    """Somebody else holds the run."""
+    GONE = "gone"
+    """There is no such run."""
+    CLOSED = "closed"
+    """The run has ended; its inbox was emptied."""
+    BLOCKED = "blocked"
+    """The run's code can't go on."""
+    OUTDATED = "outdated"
+    """Somebody else committed in between; start over."""
+
+
+_GOES_ON = frozenset({Outcome.DECIDED, Outcome.NOTHING, Outcome.CLOSED, Outcome.OUTDATED})
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Round:
+    outcome: Outcome
+    committed: Committed | None = None
+    notices: tuple[tuple[str, RunNotice], ...] = ()
+
+
+def decide(engine: Engine, run_id: str) -> Outcome:
+    """Decides a run until its inbox is empty, somebody else holds it, or the bounds are reached.
+
+    Returns:
+        How the first round ended that was not lost to another's commit.
+    """
+    started = engine.monotonic()
+    first: Outcome | None = None
+    for count in range(MAX_ROUNDS):
+        done = _round(engine, run_id)
+        _tell(engine, done)
+        if first is None and done.outcome is not Outcome.OUTDATED:
+            first = done.outcome
+        if done.outcome not in _GOES_ON or not _has_more(engine, run_id):
+            return first or done.outcome
+        lost = done.outcome is Outcome.OUTDATED and count >= MAX_RESTARTS
+        if lost or engine.monotonic() - started > MAX_SECONDS:
+            break
+    wake(engine, [run_id])
+    return first or Outcome.OUTDATED
+
+
+def _has_more(engine: Engine, run_id: str) -> bool:
+    with engine.db.read() as conn:
+        return inbox.exists(conn, run_id)
+
+
+def _tell(engine: Engine, done: _Round) -> None:
+    if done.committed is not None and done.committed.messages:
+        engine.transport.publish(done.committed.messages)
+    for hook, notice in done.notices:
+        notify(engine.observers, hook, notice)
+
+
+def _round(engine: Engine, run_id: str) -> _Round:
+    try:
+        with engine.db.lock_run(run_id) as lock:
+            if lock is None:
+                return _Round(outcome=_why_no_lock(engine, run_id))
+            return _decide_locked(engine, lock)
+    except (DecisionOutdated, GateBusy):
+        return _Round(outcome=Outcome.OUTDATED)
+
+
+def _why_no_lock(engine: Engine, run_id: str) -> Outcome:
+    with engine.db.read() as conn:
+        return Outcome.GONE if runs.get(conn, run_id) is None else Outcome.TAKEN
+
+
+def _decide_locked(engine: Engine, lock: RunLock) -> _Round:
+    run = lock.run()
+    if not run.status.is_open:
+        return _empty_closed(lock, run)
+    rows = lock.inbox(DRAIN_ROWS)
+    if closing.ends_without_code(run, rows):
+        return _finish(engine, lock, run, closing.end_without_code(engine, run, lock, rows))
+    if run.attention is Attention.BLOCKED and ignores_wakeups(engine, run, lock.now()):
+        return _Round(outcome=Outcome.BLOCKED)
+    if not rows and run.status is RunStatus.RUNNING and run.attention is not Attention.BLOCKED:
+        return _Round(outcome=Outcome.NOTHING)
+    return _advance(engine, lock, run, rows)
+
+
+def _advance(engine: Engine, lock: RunLock, run: RunRecord, rows: list[InboxRow]) -> _Round:
+    try:
+        step = advance(engine, run, lock, rows)
+        if step.closed:
+            step = closing.behind_gate(engine, run, lock, step)
+    except ReplayError as error:
+        notice = block(engine, lock, run, error)
+        return _Round(outcome=Outcome.BLOCKED, notices=(("run_blocked", notice),))
+    return _finish(engine, lock, run, step)
+
+
+def _finish(engine: Engine, lock: RunLock, run: RunRecord, step: Advance) -> _Round:
+    token = engine.ids()
+    changes = commit(engine, lock, run, step, token)
+    try:
+        lock.commit()
+    except CommitUnknown:
+        if not _was_committed(engine, run.run_id, token):
+            return _Round(outcome=Outcome.OUTDATED)
+    return _Round(outcome=Outcome.DECIDED, committed=changes, notices=_notices(run, step))
+
+
+def _was_committed(engine: Engine, run_id: str, token: str) -> bool:
+    # A commit whose answer was lost is looked up by the token that it would have written (P9).
+    with engine.db.read() as conn:
+        run = runs.get(conn, run_id)
+    return run is not None and run.decision_token == token
+
+
+def _notices(run: RunRecord, step: Advance) -> tuple[tuple[str, RunNotice], ...]:
+    def notice(status: RunStatus, reason: str = "") -> RunNotice:
+        return RunNotice(
+            namespace=run.namespace,
+            workflow_id=run.workflow_id,
+            run_id=run.run_id,
+            workflow_type=run.workflow_type,
+            status=status,
+            at=step.now,
+            reason=reason,
+        )
+
+    started = (("run_started", notice(RunStatus.RUNNING)),) if run.status is RunStatus.PENDING else ()
+    closed = (("run_closed", notice(step.status, step.close_reason)),) if step.closed else ()
+    return started + closed
+
+
+def _empty_closed(lock: RunLock, run: RunRecord) -> _Round:
+    rows = lock.inbox(DRAIN_ROWS)
+    if rows:
+        inbox.delete(lock.connection(), [row.id for row in rows])
+        lock.commit()
+    return _Round(outcome=Outcome.CLOSED)
