@@ -1,0 +1,1 @@
+"""Durable workflows on the Celery you already run."""
