@@ -1,0 +1,8 @@
+"""The README's application on the services of a test run."""
+
+import os
+
+from shop.celery import app
+
+app.conf.broker_url = os.environ["BROKER_URL"]
+app.conf.orchestrator_database_url = os.environ["DATABASE_URL"]
