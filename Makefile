@@ -31,7 +31,7 @@ lint: $(VENV)/.installed-dev ## Check style, architecture and dependencies
 
 types: $(VENV)/.installed-dev ## Check the types, also as users of the library see them
 	$(BIN)/mypy
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 check: lint types test ## All of the above: what a change must pass
 
