@@ -1,0 +1,1 @@
+"""Uses of the library, right and wrong, for the type checkers."""
