@@ -136,6 +136,7 @@ def first_message(engine: Engine, record: ActivityRecord) -> RunActivity:
         nonce=engine.ids(),
         published_at=record.published_at or 0,
         priority=record.options.get("priority"),
+        start_to_close_us=record.options.get("start_to_close_timeout"),
         celery_options=record.options.get("celery") or {},
     )
 

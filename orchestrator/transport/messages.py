@@ -38,6 +38,8 @@ class RunActivity:
     nonce: str
     published_at: Micros
     priority: int | None = None
+    start_to_close_us: Micros | None = None
+    """Lets the worker that runs the attempt stop it in time without asking the database."""
     celery_options: Attributes = field(default_factory=dict)
 
 
