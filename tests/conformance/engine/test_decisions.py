@@ -1,0 +1,244 @@
+"""PARITY A01–A12: claiming and committing a decision."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from sqlalchemy.exc import IntegrityError
+
+from orchestrator import workflow
+from orchestrator.engine import changes, decision
+from orchestrator.engine.decision import Outcome, decide
+from orchestrator.engine.observers import Observer
+from orchestrator.model import commands as cmd
+from orchestrator.model import events as ev
+from orchestrator.model.records import Attention, RunStatus
+from orchestrator.runtime.instance import Instance
+from orchestrator.store import history
+from orchestrator.store.failures import DecisionOutdated
+from tests.conformance.engine.world import World
+
+
+@workflow.defn(name="parity.echo")
+async def echo(value: object) -> object:
+    return value
+
+
+@workflow.defn(name="parity.two_steps")
+async def two_steps() -> list[object]:
+    first = await workflow.execute_activity("step", args=["one"])
+    second = await workflow.execute_activity("step", args=["two"])
+    return [first, second]
+
+
+@workflow.defn(name="parity.parked", signals={"go": str})
+async def parked() -> str:
+    return await workflow.wait_for_signal("go", str)
+
+
+@workflow.defn(name="parity.sleeper")
+async def sleeper(seconds: int) -> str:
+    await asyncio.sleep(seconds)
+    return "slept"
+
+
+def test_a01_a_wake_up_with_nothing_to_do_is_a_no_op(world: World) -> None:
+    world.start("parity.parked")
+    world.decisions()
+    before = world.run()
+    assert decide(world.engine, before.run_id) is Outcome.NOTHING
+    assert decide(world.engine, "no-such-run") is Outcome.GONE
+    assert world.run() == before
+
+
+def test_a02_a_decision_sees_run_and_history_in_order_read_after_the_lock(world: World) -> None:
+    world.start("parity.parked")
+    world.decisions()
+    with world.db.lock_run(world.run().run_id) as lock:
+        assert lock is not None
+        assert lock.run().status is RunStatus.RUNNING
+        assert [event.seq for event in lock.events()] == [1, 2]
+    world.signal("go", "x")
+    world.decisions()
+    assert world.kinds() == ["RunStarted", "SignalWaitOpened", "SignalReceived", "RunCompleted"]
+
+
+def test_a03_a_decider_that_finds_the_run_taken_ends_at_once(world: World) -> None:
+    world.start("parity.echo", 1)
+    run_id = world.run().run_id
+    with world.db.lock_run(run_id) as lock:
+        assert lock is not None
+        assert decide(world.engine, run_id) is Outcome.TAKEN
+    assert decide(world.engine, run_id) is Outcome.DECIDED
+
+
+def test_a04_the_first_decision_turns_pending_into_running_with_what_it_decides(world: World) -> None:
+    world.start("parity.two_steps")
+    assert world.status() is RunStatus.PENDING
+    world.decisions()
+    assert world.status() is RunStatus.RUNNING
+    assert world.kinds() == ["RunStarted", "ActivityScheduled"]
+    assert world.observer.names() == ["run_started"]
+    name, notice = world.observer.notices[0]
+    assert getattr(notice, "namespace") == "default"
+
+
+def test_a05_a_parked_run_is_running_and_later_decisions_notify_nothing(world: World) -> None:
+    world.start("parity.two_steps")
+    world.functions["step"] = str.upper
+    world.decisions()
+    started = world.run().started_at
+    world.work()
+    assert world.result() == ["ONE", "TWO"]
+    assert world.run().started_at == started
+    assert world.observer.names() == ["run_started", "run_closed"]
+
+
+class Failing(Observer):
+    def run_started(self, notice: object) -> None:
+        raise RuntimeError("observer is broken")
+
+
+def test_a06_a_failing_observer_is_logged_and_fails_nothing(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    object.__setattr__(world.engine, "observers", [Failing(), world.observer])
+    world.start("parity.echo", 1)
+    world.decisions()
+    assert world.status() is RunStatus.COMPLETED
+    assert world.observer.names() == ["run_started", "run_closed"]
+    assert "observer is broken" in caplog.text
+
+
+def test_a07_a_crash_in_a_decision_leaves_the_run_as_it_was_and_the_cancel_in_its_inbox(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.start("parity.parked")
+    world.decisions()
+    before, events = world.run(), world.events()
+    world.cancel()
+
+    def crash(*args: object, **kwargs: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(changes.history, "append", crash)
+        with pytest.raises(KeyboardInterrupt):
+            decide(world.engine, before.run_id)
+    assert (world.run(), world.events()) == (before, events)
+    world.decisions()
+    assert world.status() is RunStatus.CANCELED
+
+
+def test_a08_commands_apply_in_the_order_they_were_issued(world: World) -> None:
+    world.start("parity.ordered")
+    world.decisions()
+    kinds = [(event.kind, getattr(event.body, "number", None)) for event in world.events()]
+    assert kinds == [("RunStarted", None), ("ActivityScheduled", 1), ("TimerStarted", 2), ("ActivityScheduled", 3)]
+
+
+@workflow.defn(name="parity.ordered")
+async def ordered() -> None:
+    first = asyncio.create_task(_by_name("a"))
+    second = asyncio.create_task(asyncio.sleep(5))
+    third = asyncio.create_task(_by_name("b"))
+    await asyncio.gather(first, second, third)
+
+
+async def _by_name(name: str) -> object:
+    return await workflow.execute_activity(name)
+
+
+class Unknown(cmd.Command):
+    def event(self) -> ev.EventBody:
+        return ev.RunStarted()
+
+
+def _issue(monkeypatch: pytest.MonkeyPatch, *commands: cmd.Command) -> None:
+    real = Instance.apply
+
+    def apply(self: Instance, body: ev.EventBody, at: int) -> list[cmd.Command]:
+        return [*real(self, body, at), *commands]
+
+    monkeypatch.setattr(Instance, "apply", apply)
+
+
+def test_a09_a_command_the_engine_does_not_know_blocks_the_run_with_nothing_half_applied(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.start("parity.two_steps")
+    with monkeypatch.context() as patch:
+        _issue(patch, Unknown())
+        world.decisions()
+    assert world.events() == []
+    assert world.run().attention is Attention.BLOCKED
+    assert "does not know the command Unknown" in world.failure()
+    world.tick(timedelta(seconds=2))
+    world.decisions()
+    assert (world.status(), world.run().attention) == (RunStatus.RUNNING, Attention.NONE)
+
+
+def test_a10_a_decision_by_someone_who_lost_the_lock_cannot_commit(make_world: Callable[..., World]) -> None:
+    world = make_world()
+    world.start("parity.echo", 1)
+    run = world.run()
+    if world.db.dialect == "postgresql":
+        pytest.skip("on PostgreSQL the row lock itself is held to the commit; test_locks tears its connection")
+    with world.db.lock_run(run.run_id) as lock:
+        assert lock is not None
+        with world.db.write() as conn:
+            from orchestrator.store import runs
+
+            runs.update(conn, run.run_id, {"decision_token": "somebody else's"})
+        with pytest.raises(DecisionOutdated):
+            lock.connection()
+
+
+def test_a11_nothing_can_follow_a_closing_command(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.start("parity.echo", 1)
+    extra = cmd.StartTimer(number=9, due_at=1, duration_us=1)
+    with monkeypatch.context() as patch:
+        _issue(patch, extra)
+        world.decisions()
+    assert world.events() == []
+    assert "StartTimer follows CompleteRun" in world.failure()
+
+
+def test_a12_event_numbers_are_gap_free_from_one_and_unique_by_constraint(world: World) -> None:
+    world.functions["step"] = str.upper
+    world.start("parity.two_steps")
+    world.work()
+    events = world.events()
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    with pytest.raises(IntegrityError), world.db.write() as conn:
+        history.append(conn, world.run().run_id, [ev.Event(seq=1, at=0, body=ev.RunStarted())])
+
+
+def test_an_event_is_never_earlier_than_the_one_before_it(world: World) -> None:
+    world.start("parity.sleeper", 5)
+    world.decisions()
+    world.clock._now -= 60_000_000  # the database's clock steps back
+    world.signal("ignored")
+    world.cancel()
+    world.decisions()
+    times = [event.at for event in world.events()]
+    assert times == sorted(times)
+    assert world.status() is RunStatus.CANCELED
+
+
+def test_a_decision_goes_on_for_bounded_rounds_and_then_wakes_another(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decision, "MAX_ROUNDS", 1)
+    monkeypatch.setattr(decision, "DRAIN_ROWS", 1)
+    world.start("parity.parked")
+    world.decisions()
+    for index in range(3):
+        world.signal("go", str(index), signal_id=f"s{index}")
+    while world.transport.pop() is not None:
+        pass
+    decide(world.engine, world.run().run_id)
+    assert world.status() is RunStatus.COMPLETED
+    world.decisions()
+    assert world.inbox() == []
