@@ -51,7 +51,9 @@ class RabbitMQServer(OwnServer):
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+sbwt none +sbwtdcpu none +sbwtdio none -start_epmd false",
         }
         self.process.env = self.env
-        self.epmd = ManagedProcess([str(_port_mapper() or "epmd")], log_path=self.folder / "epmd.log", env=self.env, cwd=self.folder)
+        self.epmd = ManagedProcess(
+            [str(_port_mapper() or "epmd")], log_path=self.folder / "epmd.log", env=self.env, cwd=self.folder
+        )
 
     @property
     def url(self) -> str:

@@ -10,7 +10,7 @@ import re
 import secrets
 import subprocess
 import time
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from tests.support import rabbitmq_server, services
 from tests.support.rabbitmq_server import RabbitMQServer
@@ -38,6 +38,7 @@ class VhostPool:
         self.label = label
         self._own = own
         self._ready: list[str] = []
+        self._done: list[str] = []
         self._made: list[str] = []
         self.exclusive = self._fill()
 
@@ -45,14 +46,19 @@ class VhostPool:
         """URL of an unused virtual host; the server's own URL when none can be made."""
         if not self.exclusive:
             return self.url
-        if not self._ready:
-            self._fill()
+        if not self._ready and not self._fill():
+            raise RuntimeError(f"rabbitmqctl makes no more virtual hosts on {self.url}; it did before")
         return with_vhost(self.url, self._ready.pop())
+
+    def give_back(self, url: str) -> None:
+        """Have a virtual host deleted together with the next ones that are made: each costs megabytes."""
+        if self.exclusive:
+            self._done.append(unquote(urlsplit(url).path[1:]))
 
     def close(self) -> None:
         """Delete every virtual host it made, with all that is in them."""
         if self._made:
-            self._eval("".join(f'rabbit_vhost:delete(<<"{name}">>, <<"tests">>),' for name in self._made) + " ok.")
+            self._eval(_deletion(self._made) + " ok.")
 
     def drop_stale(self) -> None:
         """Delete what killed test runs left behind hours ago."""
@@ -70,10 +76,11 @@ class VhostPool:
             for name in names
         )
         try:
-            self._eval(made + " ok.")
+            self._eval(_deletion(self._done) + made + " ok.")
         except (OSError, subprocess.SubprocessError):
             return False
-        self._made += names
+        self._made = [name for name in self._made if name not in self._done] + names
+        self._done.clear()
         self._ready += names
         return rabbitmq_server.answers(with_vhost(self.url, names[0]))
 
@@ -85,6 +92,10 @@ class VhostPool:
         if self._own is not None:
             return self._own.ctl("eval", expression)
         return rabbitmq_server.run_ctl("eval", expression)
+
+
+def _deletion(names: list[str]) -> str:
+    return "".join(f'rabbit_vhost:delete(<<"{name}">>, <<"tests">>),' for name in names)
 
 
 def with_vhost(url: str, vhost: str) -> str:
