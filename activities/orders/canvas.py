@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from celery import Task, chain, shared_task
+from celery import Celery, Task, chain, shared_task
 
 from activities.orders.models import Order
 from activities.orders.outside import GatewayError, perform
@@ -18,14 +18,14 @@ OrderData = dict[str, Any]
 _UNDO = {"reserve_stock": [], "charge": ["release_stock"], "ship": ["refund", "release_stock"]}
 
 
-def order_chain(order: Order) -> chain:
-    """Return the chain for one order; `.apply_async()` starts it."""
+def order_chain(order: Order, app: Celery) -> chain:
+    """Return the chain for one order; `.apply_async()` sends it through `app`."""
     data = order.model_dump(mode="json")
     links = [
         step.si(data).on_error(give_up.si(data, _UNDO[step.name.removeprefix("bare.")]))
         for step in (reserve_stock, charge, ship)
     ]
-    return chain(*links, invoice.si(data), notify.si(data))
+    return chain(*links, invoice.si(data), notify.si(data), app=app)
 
 
 def _bare(step: str) -> Any:

@@ -1,0 +1,233 @@
+"""The demo's story, told from outside: give orders in, kill the server in the middle, start it again, approve, and count.
+
+The driver reaches the workflows through their database only; the server processes are its children, which it kills as a power cut would.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from activities.demo.progress import Mark, Track, running_steps, share_done
+from activities.demo.report import Account
+from activities.demo.settings import ARRIVE_WITHIN, LIVENESS_TIMEOUT, RULES
+from activities.demo.sides import ChainSide, Side
+from activities.demo.storyline import lanes_of
+from activities.demo.timeline import Gap, draw
+from activities.demo.view import Frame, View
+from activities.demo.workflow_side import WorkflowSide
+from activities.orders.models import Order
+
+KILL_AT = 0.4
+DEAD_FOR = 1.5
+QUIET_FOR = 3.0
+LOOK_EVERY = 0.15
+PATIENCE = 60.0
+
+
+class DemoFailed(RuntimeError):
+    """Something that the demo waits for did not happen."""
+
+
+class Story:
+    """One telling of the demo over two sides that are given the same orders and meet the same kill."""
+
+    def __init__(
+        self,
+        ours: WorkflowSide,
+        bare: ChainSide,
+        orders: Sequence[Order],
+        view: View,
+        *,
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._ours, self._bare = ours, bare
+        self._sides: tuple[Side, ...] = (ours, bare)
+        self._orders = orders
+        self._view = view
+        self._clock, self._sleep = clock, sleep
+        self._began = clock()
+        self._arrived = 0
+        self._alive = False
+        self._answered: set[str] = set()
+        self._open_at_kill: list[str] = []
+        self._gap = Gap(start=0, end=0)
+        self._ended_after: dict[Side, float | None] = {ours: None, bare: None}
+        self._bare_changed = 0.0
+        self._tracks: dict[Side, list[Track]] = {}
+        self._look()
+
+    def play(self) -> None:
+        """Tell the whole story; afterwards `accounts` and `timeline` have what it came to.
+
+        Raises:
+            DemoFailed: when something did not happen in time.
+            ServerFailed: when a server process ended by itself.
+        """
+        self._start_servers()
+        self._began = self._clock()
+        self._until(self._time_to_kill, "both servers at work")
+        self._kill()
+        dead_until = self._clock() + DEAD_FOR
+        self._until(lambda: self._clock() >= dead_until, "no server lives; orders still come in")
+        self._restart()
+        self._until(lambda: self._ours.retried() >= len(self._ours.lost), "started again")
+        self._tell_recovery()
+        self._until(self._all_ended, "approvals are sent as signals", answer=True)
+        self._until(self._bare_is_quiet, "waiting whether the bare chains go on")
+        self._view.show(self._frame("done", closing=True))
+
+    def accounts(self) -> list[Account]:
+        """Return what each side did."""
+        return [
+            Account(
+                name=name,
+                tracks=self._tracks[side],
+                tally=side.tally(),
+                repeated=side.repeated_calls(),
+                seconds=self._ended_after[side],
+            )
+            for name, side in (("workflows", self._ours), ("bare Celery chains", self._bare))
+        ]
+
+    def timeline(self, width: int) -> list[str]:
+        """Return the picture of one order that was cut off, preferably one that needed an approval too."""
+        cut_off = [attempt.order_id for attempt in self._ours.lost] or self._open_at_kill
+        order = min(
+            (order for order in self._orders if order.order_id in cut_off or not cut_off),
+            key=lambda order: not RULES.needs_approval(order),
+        )
+        calls = [call for call in self._ours.shop.calls() if call.order_id == order.order_id]
+        lanes = lanes_of(self._ours.moments(order.order_id), calls, self._gap, self._ours.dead_pids)
+        outcome = self._ours.outcome(order.order_id)
+        approved = f", approved by {outcome.approved_by}" if outcome.approved_by else ""
+        head = f"Order {order.order_id} of {order.customer}, {order.price}: {outcome.ending}{approved}"
+        legend = "█ a call   ✗ its process died   ! the gateway failed   ┄ waiting   ▲ signal   ░ no process lived"
+        return [head, *draw(lanes, self._gap, width=width), legend]
+
+    # --- the chapters -------------------------------------------------------------------------------------
+
+    def _start_servers(self) -> None:
+        self._arrive()
+        for side in self._sides:
+            side.process.start()
+        for side in self._sides:
+            side.process.await_ready()
+        self._alive = True
+        self._view.say(
+            f"Two server processes take work: {self._ours.process.pid} for the workflows, "
+            f"{self._bare.process.pid} for the bare chains."
+        )
+
+    def _time_to_kill(self) -> bool:
+        tracks = self._tracks[self._ours]
+        return share_done(tracks) >= KILL_AT and running_steps(tracks) >= 2
+
+    def _kill(self) -> None:
+        self._alive = False
+        pids = [side.kill() for side in self._sides]
+        self._gap = Gap(start=self._micros(), end=self._micros())
+        self._open_at_kill = self._ours.open_orders()
+        held = ", ".join(f"{attempt.step} of {attempt.order_id}" for attempt in self._ours.lost) or "none"
+        gone = all(side.process.gone for side in self._sides)
+        self._view.say(
+            f"kill -9 {pids[0]} {pids[1]} at {share_done(self._tracks[self._ours]):.0%} of the steps: "
+            f"{'both processes are gone' if gone else 'A PROCESS IS STILL THERE'}. {len(self._open_at_kill)} workflows were open, "
+            f"{len(self._ours.lost)} activities were running: {held}."
+        )
+
+    def _restart(self) -> None:
+        for side in self._sides:
+            side.process.start()
+        for side in self._sides:
+            side.process.await_ready()
+        self._alive = True
+        self._gap = Gap(start=self._gap.start, end=self._micros())
+        self._view.say(
+            f"Started again as {self._ours.process.pid} and {self._bare.process.pid}, "
+            f"{(self._gap.end - self._gap.start) / 1_000_000:.1f} s after the kill."
+        )
+
+    def _tell_recovery(self) -> None:
+        waited = self._clock() - self._gap.end / 1_000_000
+        self._view.say(
+            f"{len(self._open_at_kill)} open workflows were recovered from the database; {self._ours.retried()} of "
+            f"{len(self._ours.lost)} cut-off attempts were made again within {waited:.1f} s (a process that is silent for "
+            f"{LIVENESS_TIMEOUT.total_seconds():.0f} s counts as dead here, 30 s by default)."
+        )
+
+    def _all_ended(self) -> bool:
+        return self._ended_after[self._ours] is not None
+
+    def _bare_is_quiet(self) -> bool:
+        return self._ended_after[self._bare] is not None or self._clock() - self._bare_changed > QUIET_FOR
+
+    # --- one look at a time -------------------------------------------------------------------------------
+
+    def _until(self, happened: Callable[[], bool], state: str, *, answer: bool = False) -> None:
+        deadline = self._clock() + PATIENCE
+        while not happened():
+            if self._clock() > deadline:
+                raise DemoFailed(f"nothing came of {state!r} within {PATIENCE:.0f} s")
+            if self._alive:
+                for side in self._sides:
+                    side.process.check()
+            self._arrive()
+            self._look()
+            if answer:
+                self._answer_one()
+            self._view.show(self._frame(state))
+            self._sleep(LOOK_EVERY)
+
+    def _arrive(self) -> None:
+        """Give in the orders that are due by now: they come evenly, whether or not a server lives."""
+        share = (self._clock() - self._began) / ARRIVE_WITHIN.total_seconds()
+        due = min(len(self._orders), 1 + int(share * len(self._orders)))
+        for order in self._orders[self._arrived : due]:
+            for side in self._sides:
+                side.start(order)
+        self._arrived = max(self._arrived, due)
+
+    def _look(self) -> None:
+        for side in self._sides:
+            tracks = side.tracks(self._orders)
+            if side is self._bare and tracks != self._tracks.get(side):
+                self._bare_changed = self._clock()
+            self._tracks[side] = tracks
+            if self._ended_after[side] is None and all(track.ending for track in tracks):
+                self._ended_after[side] = self._clock() - self._began
+
+    def _answer_one(self) -> None:
+        """Answer one order that waits for an approval: yes, but no to the last of the big ones."""
+        big = [order.order_id for order in self._orders if RULES.needs_approval(order)]
+        for order_id in sorted(self._waiting() - self._answered)[:1]:
+            if order_id == big[-1] and len(big) > 1:
+                self._ours.refuse(order_id, "bo")
+            else:
+                self._ours.approve(order_id, "ann")
+            self._answered.add(order_id)
+
+    def _waiting(self) -> frozenset[str]:
+        return frozenset(
+            track.order.order_id
+            for track in self._tracks[self._ours]
+            if RULES.needs_approval(track.order)
+            and track.ending is None
+            and track.marks["charge"] is Mark.DONE
+            and track.marks["ship"] is Mark.WAITING
+            and track.marks["notify"] is Mark.WAITING
+        )
+
+    def _frame(self, state: str, *, closing: bool = False) -> Frame:
+        return Frame(
+            seconds=self._clock() - self._began,
+            state=state,
+            workflows=self._tracks[self._ours],
+            chains=self._tracks[self._bare],
+            waiting=self._waiting() - self._answered,
+            closing=closing,
+        )
+
+    def _micros(self) -> int:
+        return int(self._clock() * 1_000_000)
