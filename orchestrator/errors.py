@@ -20,6 +20,8 @@ Each message tells the reader what to do next. The tree::
     │   └── InboxFull                 the run has too many undelivered messages
     ├── QueryError                    a query could not be answered
     ├── Unavailable                   the database or the broker could not be reached in time
+    ├── EnvironmentStuck              in a test: what is waited for will not happen
+    ├── UnknownActivity               in a test: workflow code calls an activity that is not defined
     ├── WorkflowError                 how a run ended, raised by ``handle.result()``
     │   ├── WorkflowFailed / WorkflowCanceled / WorkflowTerminated / WorkflowTimedOut
     │   └── WorkflowBlocked           the run waits for its code to be fixed
@@ -147,6 +149,14 @@ class QueryError(OrchestratorError):
 
 class Unavailable(OrchestratorError):
     """The database or the broker could not be reached within the configured limit."""
+
+
+class EnvironmentStuck(OrchestratorError):
+    """A test waits for something that will not happen; the message tells what each open run waits for."""
+
+
+class UnknownActivity(OrchestratorError, LookupError):
+    """Workflow code under test calls an activity that is neither defined nor stubbed."""
 
 
 class FailureCause(OrchestratorError):
