@@ -7,14 +7,35 @@ than the interpreter converts, and nesting that one stack depth could write and 
 from __future__ import annotations
 
 import json
+import json.encoder
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 MAX_DEPTH = 128
 """Levels of lists and objects that a payload may have; every reader involved manages this many."""
 
-_WRITE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-_WRITE_SORTED = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True).encode
+
+def _refuse_object(value: object) -> None:
+    msg = f"{type(value).__name__} is not JSON"
+    raise TypeError(msg)
+
+
+def _writer(*, sort_keys: bool) -> Callable[[Any], str]:
+    """A bare C encoder: JSONEncoder makes one per call, which takes longer than to encode a small value."""
+    make: Any = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return json.JSONEncoder(
+            ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=sort_keys, check_circular=False
+        ).encode
+    quote = json.encoder.encode_basestring
+    # No markers: a value that contains itself ends in RecursionError.
+    encode: Any = make(None, _refuse_object, quote, None, ":", ",", sort_keys, False, False)
+    return lambda value: "".join(encode(value, 0))
+
+
+_WRITE = _writer(sort_keys=False)
+_WRITE_SORTED = _writer(sort_keys=True)
 
 
 def _refuse_constant(token: str) -> None:
@@ -46,10 +67,9 @@ def write(value: Any, *, canonical: bool = False) -> bytes:
         canonical: Sort the keys of objects; else they keep their order.
 
     Raises:
-        ValueError: NaN or infinity, a value that contains itself, text that is not UTF-8, or more than
-            ``MAX_DEPTH`` levels.
+        ValueError: NaN or infinity, text that is not UTF-8, or more than ``MAX_DEPTH`` levels.
         TypeError: Not plain JSON data.
-        RecursionError: Far too deep.
+        RecursionError: Far too deep, or a value that contains itself.
     """
     encode = _WRITE_SORTED if canonical else _WRITE
     try:
@@ -86,7 +106,7 @@ def _is_digit_limit(error: ValueError) -> bool:
 
 def _check_depth(text: str, value: Any) -> None:
     # There can't be more levels than brackets, so small values never pay for the walk.
-    if text.count("[") + text.count("{") <= MAX_DEPTH:
+    if len(text) <= 2 * MAX_DEPTH or text.count("[") + text.count("{") <= MAX_DEPTH:
         return
     level = [value]
     for _ in range(MAX_DEPTH + 1):
