@@ -1,6 +1,7 @@
 """Ready activities for files below one directory, ACTIVITIES_FILES_ROOT.
 
-Paths are relative to it and cannot leave it, not by `..`, not by links. Each of them can be run again: a write replaces the file as a whole, a removal of what is gone is no error.
+Paths are relative to it and cannot leave it, not by ``..``, not by links. Each of them can be run again: a write
+replaces the file as a whole, a removal of what is gone is no error.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ def read_text(path: str) -> str:
     """Return the text of a UTF-8 file of at most 1 MiB (what an activity returns stays in the workflow's history).
 
     Raises:
-        ApplicationError: `FilesRefused`, for good: outside the root, no UTF-8, too large; `FilesUnavailable`, worth another try.
+        ApplicationError: ``FilesRefused``, for good: outside the root, no UTF-8, too large; ``FilesUnavailable``,
+            worth another try.
     """
     with _refusing(path) as file:
         if file.stat().st_size > MAX_TEXT_BYTES:
@@ -36,10 +38,12 @@ def read_text(path: str) -> str:
 
 @activity.defn(name="files.write_text", start_to_close_timeout=_PATIENCE)
 def write_text(path: str, text: str) -> int:
-    """Write a UTF-8 file as a whole, so that nobody ever reads half of it, and return its size in bytes. Makes missing directories.
+    """Write a UTF-8 file as a whole, so that nobody ever reads half of it, and return its size in bytes.
+
+    Missing directories are made.
 
     Raises:
-        ApplicationError: `FilesRefused` or `FilesUnavailable`, as `read_text`.
+        ApplicationError: ``FilesRefused`` or ``FilesUnavailable``, as ``read_text``.
     """
     with _refusing(path) as file:
         data = text.encode("utf-8")
@@ -53,7 +57,7 @@ def copy(source: str, target: str) -> int:
     """Copy a file; the target appears as a whole. Return its size in bytes.
 
     Raises:
-        ApplicationError: `FilesRefused` or `FilesUnavailable`, as `read_text`.
+        ApplicationError: ``FilesRefused`` or ``FilesUnavailable``, as ``read_text``.
     """
     with _refusing(source) as old, _refusing(target) as file:
         with _replacing(file) as new:
@@ -66,7 +70,7 @@ def remove(path: str) -> bool:
     """Remove a file and return whether it was there.
 
     Raises:
-        ApplicationError: `FilesRefused` or `FilesUnavailable`, as `read_text`.
+        ApplicationError: ``FilesRefused`` or ``FilesUnavailable``, as ``read_text``.
     """
     with _refusing(path) as file:
         there = file.exists()
@@ -79,7 +83,7 @@ def find(pattern: str = "**/*") -> list[str]:
     """Return the sorted paths of the files that match a glob pattern.
 
     Raises:
-        ApplicationError: `FilesRefused` or `FilesUnavailable`, as `read_text`.
+        ApplicationError: ``FilesRefused`` or ``FilesUnavailable``, as ``read_text``.
     """
     if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
         raise _refused(f"the pattern {pattern!r} leaves the root")
@@ -92,7 +96,7 @@ def checksum(path: str) -> str:
     """Return the SHA-256 of a file in hexadecimal.
 
     Raises:
-        ApplicationError: `FilesRefused` or `FilesUnavailable`, as `read_text`.
+        ApplicationError: ``FilesRefused`` or ``FilesUnavailable``, as ``read_text``.
     """
     with _refusing(path) as file, file.open("rb") as data:
         return hashlib.file_digest(data, "sha256").hexdigest()
@@ -119,7 +123,7 @@ def _refusing(path: str) -> Iterator[Path]:
 
 @contextmanager
 def _replacing(file: Path) -> Iterator[Path]:
-    """Give a new file beside `file` that takes its place when the block ends well, and is removed when not."""
+    """Give a new file beside ``file`` that takes its place when the block ends well, and is removed when not."""
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name[:100]}.")
     os.close(handle)

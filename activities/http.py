@@ -1,7 +1,8 @@
 """A ready activity for HTTP: one request, retried when trying again can help.
 
 Redirects are not followed, since the request's headers (and with them its secrets) would go to a host nobody named.
-What a workflow passes to an activity stays in its history, so secrets are named here and read from the worker's environment.
+What a workflow passes to an activity stays in its history, so secrets are named here and read from the worker's
+environment.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ def request(
     body: str | None = None,
     timeout: float = 30.0,
 ) -> HttpResponse:
-    """Send one HTTP request. Every request but GET and HEAD carries the activity's key as `Idempotency-Key`.
+    """Send one HTTP request. Every request but GET and HEAD carries the activity's key as ``Idempotency-Key``.
 
     Args:
-        url: `http://…` or `https://…`.
+        url: ``http://…`` or ``https://…``.
         method: GET, POST, PUT, PATCH, DELETE or HEAD.
         headers: headers as they are.
         secret_headers: header name → name of the worker's environment variable that holds its value.
@@ -63,8 +64,9 @@ def request(
         timeout: seconds to wait for the connection and for each answer.
 
     Raises:
-        ApplicationError: `HttpStatus` with details (status, beginning of the body), for good when the status is 3xx or 4xx, except
-            408, 425 and 429; `HttpUnreachable`, worth another try; `HttpBodyTooLarge` and `HttpBadRequest`, for good.
+        ApplicationError: ``HttpStatus`` with details (status, beginning of the body), for good when the status is
+            3xx or 4xx, except 408, 425 and 429; ``HttpUnreachable``, worth another try; ``HttpBodyTooLarge`` and
+            ``HttpBadRequest``, for good.
     """
     given = {**(headers or {}), **_secrets(secret_headers or {})}
     try:
@@ -104,7 +106,7 @@ def _secrets(names: Mapping[str, str]) -> dict[str, str]:
 def _read(answer: http.client.HTTPResponse) -> bytes:
     body = answer.read(MAX_BODY_BYTES + 1)
     if len(body) > MAX_BODY_BYTES:
-        message = f"the answer is larger than {MAX_BODY_BYTES} bytes; fetch it in an activity of your own that stores it elsewhere"
+        message = f"the answer is larger than {MAX_BODY_BYTES} bytes; store it in an activity of your own"
         raise ApplicationError(message, type="HttpBodyTooLarge", non_retryable=True)
     if answer.length:
         # Reading up to a limit ends quietly where the connection does.

@@ -1,7 +1,8 @@
 """A ready activity for mail: one message through the SMTP server in ACTIVITIES_SMTP_URL.
 
-`smtp://host:25`, `smtp+starttls://user:password@host:587` or `smtps://user:password@host:465`. A password is never sent in the clear.
-SMTP knows no idempotency keys. The message id is made from the activity's, so a mail sent twice is the same mail to the receiver's server.
+``smtp://host:25``, ``smtp+starttls://user:password@host:587`` or ``smtps://user:password@host:465``. A password is
+never sent in the clear. SMTP knows no idempotency keys. The message id is made from the activity's, so a mail sent
+twice is the same mail to the receiver's server.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def send(
         timeout: seconds to wait for each answer of the server.
 
     Raises:
-        ApplicationError: `MailRefused`, for good (SMTP 5xx, or a bad address or subject); `MailUnavailable`, worth another try.
+        ApplicationError: ``MailRefused``, for good (SMTP 5xx, or a bad address or subject); ``MailUnavailable``,
+            worth another try.
     """
     message = _message(to, subject, body, sender, html)
     try:

@@ -1,6 +1,7 @@
 """A ready activity for programs: runs one without a shell, with a time-out, and ends everything it started.
 
-There is no command line to inject into: arguments are a list. Who needs a pipe writes `["sh", "-c", "…"]` and sees what that means.
+There is no command line to inject into: arguments are a list. Who needs a pipe writes ``["sh", "-c", "…"]`` and
+sees what that means.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ def run(
     stdin: str = "",
     check: bool = True,
 ) -> ShellResult:
-    """Run a program and wait for it. Of the worker's environment it sees PATH, HOME, language, time zone and TMPDIR only.
+    """Run a program and wait for it.
+
+    Of the worker's environment it sees PATH, HOME, TMPDIR, the language and the time zone only.
 
     Args:
         args: the program and its arguments, at least the program.
@@ -52,20 +55,16 @@ def run(
         check: whether an exit code other than 0 is an error.
 
     Raises:
-        ApplicationError: `ShellFailed` with details (exit code, end of stderr) and `ShellTimeout`, worth another try; `ShellNotFound`
-            and `ShellBadArguments`, for good.
+        ApplicationError: ``ShellFailed`` with details (exit code, end of stderr) and ``ShellTimeout``, worth
+            another try; ``ShellNotFound`` and ``ShellBadArguments``, for good.
     """
-    # A string would be taken for a list of letters.
-    if isinstance(args, str) or not args or not all(isinstance(arg, str) and "\0" not in arg for arg in args):
-        raise ApplicationError(
-            "give the program and its arguments as a list of strings", type="ShellBadArguments", non_retryable=True
-        )
+    _check(args)
     environment = {name: os.environ[name] for name in _INHERITED if name in os.environ} | (env or {})
     with TemporaryFile() as feed, TemporaryFile() as out, TemporaryFile() as err:
         feed.write(stdin.encode())
         feed.seek(0)
         try:
-            process = subprocess.Popen(  # noqa: S603 - running a program is what it is for; no shell reads the arguments
+            process = subprocess.Popen(  # noqa: S603 - to run a program is its purpose; no shell reads it
                 args, stdin=feed, stdout=out, stderr=err, cwd=cwd, env=environment, start_new_session=True
             )
         except OSError as error:
@@ -79,6 +78,14 @@ def run(
             f"{args[0]} ended with {returncode}", returncode, result.stderr[-2000:], type="ShellFailed"
         )
     return result
+
+
+def _check(args: object) -> None:
+    # A call by name is not type-checked, and a string would be taken for a list of letters.
+    if isinstance(args, list) and args and all(isinstance(arg, str) and "\0" not in arg for arg in args):
+        return
+    message = "give the program and its arguments as a list of strings"
+    raise ApplicationError(message, type="ShellBadArguments", non_retryable=True)
 
 
 def _wait(process: subprocess.Popen[bytes], timeout: float, program: str) -> int:

@@ -1,7 +1,7 @@
 """Ready activities for SQL: one query, or one statement in a transaction of its own.
 
 Databases are named and their URLs are read from the worker's environment, so that no password gets into a history:
-`shop` is the URL in ACTIVITIES_SQL_SHOP. Values go in as bound parameters (`:name`), never into the text.
+``shop`` is the URL in ACTIVITIES_SQL_SHOP. Values go in as bound parameters (``:name``), never into the text.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ def query(
 
     Args:
         database: name of the database.
-        statement: the query, with `:name` for its parameters.
+        statement: the query, with ``:name`` for its parameters.
         parameters: values by name.
         limit: rows at most.
 
     Raises:
-        ApplicationError: `SqlTooManyRows`, `SqlRefused` and `SqlDatabaseUnknown`, for good; `SqlUnavailable`, worth another try.
+        ApplicationError: ``SqlTooManyRows``, ``SqlRefused`` and ``SqlDatabaseUnknown``, for good;
+            ``SqlUnavailable``, worth another try.
     """
     with _connection(database) as connection:
         rows = connection.execute(sa.text(statement), parameters or {}).mappings().fetchmany(limit + 1)
@@ -56,15 +57,15 @@ def execute(database: str, statement: str, parameters: dict[str, Any] | None = N
     """Run one statement in a transaction of its own and return how many rows it touched.
 
     An activity runs at least once: write the statement so that running it again is harmless, for example with
-    `ON CONFLICT DO NOTHING` and the parameter `:idempotency_key`, which is always given.
+    ``ON CONFLICT DO NOTHING`` and the parameter ``:idempotency_key``, which is always given.
 
     Args:
         database: name of the database.
-        statement: the statement, with `:name` for its parameters.
+        statement: the statement, with ``:name`` for its parameters.
         parameters: values by name.
 
     Raises:
-        ApplicationError: `SqlRefused` and `SqlDatabaseUnknown`, for good; `SqlUnavailable`, worth another try.
+        ApplicationError: ``SqlRefused`` and ``SqlDatabaseUnknown``, for good; ``SqlUnavailable``, worth another try.
     """
     values = dict(parameters or {})
     if activity.in_workflow():

@@ -1,1 +1,1 @@
-"""The demo: `python -m activities.demo`. A process is killed in the middle of its orders, and they are fulfilled all the same."""
+"""The demo: ``python -m activities.demo``. Orders that survive the server they are handled by."""

@@ -1,4 +1,4 @@
-"""`python -m activities.demo`: see `--help`."""
+"""``python -m activities.demo``: see ``--help``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def parse(arguments: list[str]) -> Options:
     parser.add_argument("--broker", help="a broker's URL, such as amqp://localhost (default: in memory)")
     parser.add_argument(
         "--database",
-        help="a PostgreSQL server's URL, such as postgresql://localhost/postgres; the demo makes and drops its own databases there (default: SQLite files)",
+        help="a PostgreSQL server's URL, such as postgresql://localhost/postgres; the demo makes databases of its own "
+        "there, and drops them (default: SQLite files)",
     )
     given = parser.parse_args(arguments)
     if not 2 <= given.orders <= 240:
@@ -66,9 +67,10 @@ def run(options: Options, console: Console) -> int:
 def _about(reading: Reading, options: Options) -> str:
     examples = "; ".join(f"line {rejected.line}: {rejected.reason}" for rejected in reading.rejected[4:7])
     return (
-        f"orders.csv: {len(reading.orders)} orders, {len(reading.rejected)} rows rejected ({examples}; …). The first {options.orders} are fulfilled "
-        f"twice: as workflows, and as bare Celery chains.\n"
-        f"Broker: {options.broker or 'in memory (bare chains: on disk)'}. Database: {'PostgreSQL' if options.database else 'SQLite files'}."
+        f"orders.csv: {len(reading.orders)} orders, {len(reading.rejected)} rows rejected ({examples}; …).\n"
+        f"The first {options.orders} orders are fulfilled twice: as workflows, and as bare Celery chains. "
+        f"Broker: {options.broker or 'in memory (bare chains: on disk)'}. "
+        f"Database: {'PostgreSQL' if options.database else 'SQLite files'}."
     )
 
 

@@ -1,6 +1,7 @@
-"""The demo's story, told from outside: give orders in, kill the server in the middle, start it again, approve, and count.
+"""The demo's story, told from outside: orders, a killed server, its return, approvals, and the count.
 
-The driver reaches the workflows through their database only; the server processes are its children, which it kills as a power cut would.
+The driver reaches the workflows through their database only; the server processes are its children, which it kills
+as a power cut would.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Story:
         self._look()
 
     def play(self) -> None:
-        """Tell the whole story; afterwards `accounts` and `timeline` have what it came to.
+        """Tell the whole story; afterwards ``accounts`` and ``timeline`` have what it came to.
 
         Raises:
             DemoFailed: when something did not happen in time.
@@ -133,8 +134,8 @@ class Story:
         gone = all(side.process.gone for side in self._sides)
         self._view.say(
             f"kill -9 {pids[0]} {pids[1]} at {share_done(self._tracks[self._ours]):.0%} of the steps: "
-            f"{'both processes are gone' if gone else 'A PROCESS IS STILL THERE'}. {len(self._open_at_kill)} workflows were open, "
-            f"{len(self._ours.lost)} activities were running: {held}."
+            f"{'both processes are gone' if gone else 'A PROCESS IS STILL THERE'}. "
+            f"{len(self._open_at_kill)} workflows were open, {len(self._ours.lost)} activities were running: {held}."
         )
 
     def _restart(self) -> None:
@@ -153,8 +154,8 @@ class Story:
         waited = self._clock() - self._gap.end / 1_000_000
         self._view.say(
             f"{len(self._open_at_kill)} open workflows were recovered from the database; {self._ours.retried()} of "
-            f"{len(self._ours.lost)} cut-off attempts were made again within {waited:.1f} s (a process that is silent for "
-            f"{LIVENESS_TIMEOUT.total_seconds():.0f} s counts as dead here, 30 s by default)."
+            f"{len(self._ours.lost)} cut-off attempts were made again within {waited:.1f} s (a process that is silent "
+            f"for {LIVENESS_TIMEOUT.total_seconds():.0f} s counts as dead here, 30 s by default)."
         )
 
     def _all_ended(self) -> bool:

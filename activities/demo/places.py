@@ -49,8 +49,8 @@ def places(options: Options) -> Iterator[dict[Kind, ServerSettings]]:
 
 
 def _own_broker(kind: Kind, directory: Path) -> str:
-    # Workflows need no more of a broker than memory, since the truth is in the database. A chain's only truth is its message, so
-    # that the comparison is fair the bare chains get a broker that keeps messages on disk.
+    # Workflows need no more of a broker than memory, since the truth is in the database. A chain's only truth is its
+    # message, so to be fair the bare chains get a broker that keeps messages on disk.
     return EMBEDDED_BROKER if kind is Kind.WORKFLOWS else f"sqla+sqlite:///{directory / 'broker'}.db"
 
 

@@ -1,4 +1,4 @@
-"""Where each order stands, read from what the shop's database says: the same reading for workflows and for bare chains."""
+"""Where each order stands, read from the shop's database: one reading for workflows and for bare chains."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Mark(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Track:
-    """One order on its way. `ending` is None until the customer was told."""
+    """One order on its way. ``ending`` is None until the customer was told."""
 
     order: Order
     begun: bool
@@ -53,8 +53,8 @@ def read_tracks(
 
     Args:
         orders: the orders.
-        calls: all rows of `calls`, oldest first.
-        ledger: all rows of `ledger`.
+        calls: all rows of ``calls``, oldest first.
+        ledger: all rows of ``ledger``.
         dead_pids: the processes that were killed.
     """
     last_call: dict[str, dict[str, Entry]] = defaultdict(dict)

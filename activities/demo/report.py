@@ -15,7 +15,7 @@ from activities.orders.models import Ending
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """What one side did with the orders. `seconds` is None when it never came to an end."""
+    """What one side did with the orders. ``seconds`` is None when it never came to an end."""
 
     name: str
     tracks: Sequence[Track]

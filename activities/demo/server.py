@@ -1,7 +1,7 @@
 """One server process of the demo: Celery worker threads, and beat in a thread of the same process.
 
-It is started by the driver, reads its settings from the first line of its standard input, writes `ready` when it takes work, and ends when
-its standard input does: a driver that is killed leaves no server behind.
+It is started by the driver, reads its settings from the first line of its standard input, writes ``ready`` when it
+takes work, and ends when its standard input does: a driver that is killed leaves no server behind.
 """
 
 from __future__ import annotations

@@ -26,9 +26,10 @@ class Kind(StrEnum):
 
 
 class ServerSettings(BaseModel):
-    """Everything a server process needs. It reads this as one line of JSON, so that no password shows in a process list.
+    """Everything a server process needs, given to it as one line of JSON: no password shows in a process list.
 
-    `directory` is the demo's temporary directory; `workflows_url` and `shop_url` are SQLAlchemy URLs; `threads` is the size of the pool.
+    ``directory`` is the demo's temporary directory; ``workflows_url`` and ``shop_url`` are SQLAlchemy URLs;
+    ``threads`` is the size of the pool.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -27,7 +27,7 @@ def lanes_of(moments: Sequence[Moment], calls: Sequence[Entry], gap: Gap, dead_p
 
     Args:
         moments: the order's history.
-        calls: the order's rows of `calls`, oldest first.
+        calls: the order's rows of ``calls``, oldest first.
         gap: when no process lived.
         dead_pids: the processes that were killed.
     """

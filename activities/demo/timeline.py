@@ -24,7 +24,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Stretch:
-    """Time from `start` to `end` (microseconds since the epoch); `ends_with` is drawn in its last column when given."""
+    """Time from ``start`` to ``end``, microseconds since the epoch; ``ends_with`` is drawn in its last column."""
 
     start: int
     end: int
@@ -112,5 +112,5 @@ def _row(lane: Lane, gap: Gap | None, scale: _Scale) -> str:
 
 
 def cut(stretch: Stretch, at: int, mark: str = "✗") -> Stretch:
-    """Return the stretch as it is when its process dies at `at`."""
+    """Return the stretch as it is when its process dies at ``at``."""
     return replace(stretch, end=max(stretch.start, at), ends_with=mark)

@@ -74,7 +74,7 @@ def words(track: Track, *, waiting: bool = False, closing: bool = False) -> str:
 
 
 def choose(frame: Frame, room: int) -> list[int]:
-    """Return the places of the orders that get a line when there is room for `room`: those on their way go first."""
+    """Return the places of the orders that get a line when there is room for ``room``: those on their way go first."""
     places = range(len(frame.workflows))
     if len(places) <= room:
         return list(places)

@@ -17,7 +17,7 @@ from orchestrator import WorkflowHandle
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """An attempt that a process holds: `key` is the activity's idempotency key, `attempt` counts from 1."""
+    """An attempt that a process holds: ``key`` is the activity's idempotency key, ``attempt`` counts from 1."""
 
     order_id: str
     step: str

@@ -9,11 +9,13 @@ EMBEDDED_BROKER = "memory://"
 
 
 def make_app(*, broker: str, queue: str = "orders", durable: bool = True) -> Celery:
-    """Return a Celery app of the shop. Payments have a queue of their own, as in a shop whose gateway takes a few calls at a time.
+    """Return a Celery app of the shop.
+
+    Payments have a queue of their own, as in a shop whose gateway takes a few calls at a time.
 
     Args:
-        broker: the broker's URL; `memory://` is one process only.
-        queue: the queue of everything but payments, which go to `<queue>.payments`.
+        broker: the broker's URL; ``memory://`` is one process only.
+        queue: the queue of everything but payments, which go to ``<queue>.payments``.
         durable: False for the app that runs bare chains only and knows no workflows.
     """
     modules = ["activities.orders.steps", "activities.orders.workflows"] if durable else ["activities.orders.canvas"]
@@ -36,6 +38,6 @@ def make_app(*, broker: str, queue: str = "orders", durable: bool = True) -> Cel
 
 
 def queues_of(app: Celery) -> list[str]:
-    """Return the queues a worker of `app` has to consume."""
+    """Return the queues a worker of ``app`` has to consume."""
     queue = str(app.conf.task_default_queue)
     return [queue, f"{queue}.payments"]

@@ -1,7 +1,8 @@
 """The same order as a bare Celery chain, for comparison: good Celery code, with retries and error callbacks.
 
-What it cannot do is remember. Where an order stands is known by the message in flight and nothing else, so a message that dies with its
-worker is an order that nobody goes on with. It does not wait for approvals either: a chain has nothing to wait with.
+What it cannot do is remember. Where an order stands is known by the message in flight and nothing else, so a
+message that dies with its worker is an order that nobody goes on with. It does not wait for approvals either: a
+chain has nothing to wait with.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _UNDO = {"reserve_stock": [], "charge": ["release_stock"], "ship": ["refund", "r
 
 
 def order_chain(order: Order, app: Celery) -> chain:
-    """Return the chain for one order; `.apply_async()` sends it through `app`."""
+    """Return the chain for one order; ``.apply_async()`` sends it through ``app``."""
     data = order.model_dump(mode="json")
     links = [
         step.si(data).on_error(give_up.si(data, _UNDO[step.name.removeprefix("bare.")]))

@@ -1,7 +1,7 @@
-"""The shop's Celery app: `celery -A activities.orders worker -Q orders,orders.payments`.
+"""The shop's Celery app: ``celery -A activities.orders worker -Q orders,orders.payments``.
 
-Everything it needs comes from the environment: SHOP_BROKER_URL (default: in memory), SHOP_DATABASE_URL (the shop's own tables),
-ORCHESTRATOR_DATABASE_URL (the workflows) and SHOP_QUEUE.
+Everything it needs comes from the environment: SHOP_BROKER_URL (default: in memory), SHOP_DATABASE_URL (the shop's
+own tables), ORCHESTRATOR_DATABASE_URL (the workflows) and SHOP_QUEUE.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """The shop's own database: what its steps did to the world, written so that doing it twice can be seen.
 
-`calls` is append only and has no unique key: one row for each time a step's code began, whoever ran it.
-`ledger` holds the effects, such as money moved. Its idempotency key is unique, so an effect that is asked for again under the
-same key is found instead of done again. With `keyed=False` the shop draws a fresh key for every call, as code does that does
-not know idempotency keys: then a repeated call is a repeated effect, and counting shows it.
+``calls`` is append only and has no unique key: one row for each time a step's code began, whoever ran it.
+``ledger`` holds the effects, such as money moved. Its idempotency key is unique, so an effect that is asked for
+again under the same key is found instead of done again. With ``keyed=False`` the shop draws a fresh key for every
+call, as code does that does not know idempotency keys: then a repeated call is a repeated effect, and counting
+shows it.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ ledger = sa.Table(
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One row of `calls` or `ledger`. `at` is microseconds since the epoch, UTC, by the clock of the process `pid`."""
+    """One row of ``calls`` or ``ledger``; ``at`` is microseconds since the epoch, UTC, by the clock of ``pid``."""
 
     order_id: str
     step: str
@@ -61,7 +62,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Tally:
-    """What the shop counts: calls begun, effects in the ledger, and effects beyond the first of one step of one order."""
+    """What the shop counts: calls begun, effects done, and effects beyond the first of one step of one order."""
 
     calls: int
     effects: int
@@ -79,7 +80,7 @@ class Shop:
         clock: Callable[[], int] = lambda: time.time_ns() // 1000,
         draw_key: Callable[[], str] = lambda: uuid.uuid4().hex,
     ) -> None:
-        """Open the database at `url` (an SQLAlchemy URL) and create its two tables when they are missing.
+        """Open the database at ``url`` (an SQLAlchemy URL) and create its two tables when they are missing.
 
         Args:
             url: SQLite or PostgreSQL.
@@ -155,13 +156,13 @@ class _Process:
 
 
 def use_shop(shop: Shop | None) -> None:
-    """Make `shop` the one that the steps of this process write to (None: the one the environment names)."""
+    """Make ``shop`` the one that the steps of this process write to (None: the one the environment names)."""
     with _Process.lock:
         _Process.shop = shop
 
 
 def current_shop() -> Shop:
-    """Return the shop of this process: the one given to `use_shop`, else the one at SHOP_DATABASE_URL.
+    """Return the shop of this process: the one given to ``use_shop``, else the one at SHOP_DATABASE_URL.
 
     Raises:
         LookupError: when there is neither.

@@ -17,7 +17,7 @@ class Currency(StrEnum):
 
 
 class Order(BaseModel):
-    """One clean order. Amounts are whole cents of `currency`."""
+    """One clean order. Amounts are whole cents of ``currency``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -31,7 +31,7 @@ class Order(BaseModel):
 
     @property
     def price(self) -> str:
-        """The amount as people read it, for example `EUR 1,234.56`."""
+        """The amount as people read it, for example ``EUR 1,234.56``."""
         return f"{self.currency} {self.cents // 100:,}.{self.cents % 100:02d}"
 
 
@@ -45,7 +45,7 @@ class Rules(BaseModel):
     reminders: int = 3
 
     def needs_approval(self, order: Order) -> bool:
-        """Whether somebody has to approve `order` before it is shipped."""
+        """Whether somebody has to approve ``order`` before it is shipped."""
         return order.cents >= self.approval_from_cents
 
 

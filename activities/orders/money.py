@@ -1,7 +1,8 @@
 """Amounts as people type them, read as whole cents.
 
-Two habits meet in one file: `1,234.56` and `1.234,56`. The last separator is the decimal mark when one or two digits follow
-it. One lone separator with exactly three digits behind it (`1.234`) can mean either, and guessing wrong is a factor of a
+Two habits meet in one file: ``1,234.56`` and ``1.234,56``. The last separator is the decimal mark when one or two
+digits follow it. One lone separator with exactly three digits behind it (``1.234``) can mean either, and guessing
+wrong is a factor of a
 thousand: it is refused.
 """
 
@@ -18,7 +19,7 @@ class BadAmount(ValueError):
 
 
 def parse_cents(text: str) -> int:
-    """Return the amount in `text` as cents, negative when it is negative.
+    """Return the amount in ``text`` as cents, negative when it is negative.
 
     Raises:
         BadAmount: when the text is no amount or an ambiguous one.
@@ -48,7 +49,7 @@ def _split(body: str, text: str) -> tuple[str, str]:
 
 
 def _ungroup(digits: str, grouping: str, text: str) -> str:
-    """Return `digits` without its thousands marks."""
+    """Return ``digits`` without its thousands marks."""
     if digits.isdigit():
         return digits
     if _GROUPS[grouping].fullmatch(digits) is None:

@@ -1,7 +1,8 @@
 """The shop's calls to the world outside: warehouse, card gateway, carrier, book-keeping, mail.
 
-One call is one row in `calls`, half of its latency on the way there, the effect in the ledger, and the other half on the way back. A process
-that dies on the way back has done its work and nobody knows: that is the case idempotency keys are for.
+One call is one row in ``calls``, half of its latency on the way there, the effect in the ledger, and the other half
+on the way back. A process that dies on the way back has done its work and nobody knows: that is the case
+idempotency keys are for.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def perform(order: Order, step: str, *, attempt: int, key: str, pause: Callable[
 
     Args:
         order: the order the step is for.
-        step: its name, for example `charge`.
+        step: its name, for example ``charge``.
         attempt: which attempt this is, counted from 1.
         key: the idempotency key: the outside does a step once for each key.
         pause: waits so many seconds.

@@ -1,7 +1,8 @@
-"""Reads a file of orders as shops have them: what is clean becomes an `Order`, every other row is rejected with a reason.
+"""Reads a file of orders as shops have them: every row becomes an ``Order`` or is rejected with a reason.
 
-Nothing is dropped in silence: rows = orders + rejected rows (blank lines are no rows). A row that repeats an earlier one exactly is rejected
-and the earlier one stays. Rows that share an order id but disagree are all rejected, since nobody here can know which is right.
+Nothing is dropped in silence: rows = orders + rejected rows (blank lines are no rows). A row that repeats an
+earlier one exactly is rejected and the earlier one stays. Rows that share an order id but disagree are all
+rejected, since nobody here can know which is right.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class BadRow(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Rejected:
-    """A row that did not become an order. `line` is the line of the file it begins on, counted from 1."""
+    """A row that did not become an order. ``line`` is the line of the file it begins on, counted from 1."""
 
     line: int
     order_id: str
@@ -49,7 +50,7 @@ class Reading:
 
 
 def read_orders(path: Path = SAMPLE) -> Reading:
-    """Read the CSV file at `path` (UTF-8, with or without a byte order mark).
+    """Read the CSV file at ``path`` (UTF-8, with or without a byte order mark).
 
     Raises:
         BadFile: when the header is not the expected one or the bytes are not UTF-8 CSV.

@@ -1,6 +1,7 @@
 """The steps of an order, each an activity: a Celery task whose outcome the workflow remembers.
 
-Every step hands the activity's idempotency key on to the outside, so that a step which is repeated after a crash has its effect once.
+Every step hands the activity's idempotency key on to the outside, so that a step which is repeated after a crash
+has its effect once.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Fulfilment of one order: reserve, charge, wait for approval when it is big, ship beside invoicing, and undo in reverse on failure.
+"""Fulfilment of one order: reserve, charge, wait for approval, ship beside invoicing, undo in reverse on failure.
 
-The code reads as if the process never died. When it does die, another worker replays the recorded history and goes on from there.
+The code reads as if the process never died. When it does die, another worker replays the recorded history and goes
+on from there.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ class Fulfil:
             raise
 
     async def _approval(self, order: Order, rules: Rules) -> None:
-        """Wait for an approver, and remind them whenever `rules.remind_after` passes without an answer."""
+        """Wait for an approver, and remind them whenever ``rules.remind_after`` passes without an answer."""
         self._stage = "waiting for approval"
         for reminder in range(rules.reminders + 1):
             try:

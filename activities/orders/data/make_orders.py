@@ -1,4 +1,4 @@
-"""Writes orders.csv: `python -m activities.orders.data.make_orders`. The seed is fixed, so the file is always the same bytes.
+"""Writes orders.csv, always the same bytes: ``python -m activities.orders.data.make_orders``.
 
 Most rows are clean orders written by several hands; a fixed share carries the dirt that real exports have.
 """
@@ -15,9 +15,26 @@ SEED = 20_261_130
 CLEAN_ROWS = 280
 HEADER = ["order_id", "customer", "sku", "quantity", "amount", "currency", "note"]
 PEOPLE = [
-    "Ann Meyer", "Zoë Müller", "José García", "Renée d'Arc", 'Bob "the Builder" Stone', "Smith, John", "O’Neill & Sons", "李小龙", "Иван Петров",
-    "مريم حسن", "דוד לוי", "Zoe\u0308 Mu\u0308ller", "Lucía 🎈", "👩‍👩‍👧 Family Shop", "Åsa Öberg", "Nguyễn Thị Hà", "ΣΩΚΡΑΤΗΣ", "Jean-Luc\u00a0Petit", "ﬁne ﬂowers",
-]  # fmt: skip
+    "Ann Meyer",
+    "Zoë Müller",
+    "José García",
+    "Renée d'Arc",
+    'Bob "the Builder" Stone',
+    "Smith, John",
+    "O’Neill & Sons",
+    "李小龙",
+    "Иван Петров",
+    "مريم حسن",
+    "דוד לוי",
+    "Zoe\u0308 Mu\u0308ller",
+    "Lucía 🎈",
+    "👩‍👩‍👧 Family Shop",
+    "Åsa Öberg",
+    "Nguyễn Thị Hà",
+    "ΣΩΚΡΑΤΗΣ",
+    "Jean-Luc\u00a0Petit",
+    "ﬁne ﬂowers",
+]
 SKUS = ["LAMP-10", "LAMP-20", "CHAIR-07", "DESK-120", "MUG-01", "BOOK-404", "PLANT-33", "SHELF-2000"]
 NOTES = [
     "",
