@@ -58,7 +58,7 @@ class BrokerThread:
         """
         deadline = self._monotonic() + timeout
         lane = self._current_lane()
-        result = lane.submit(work, deadline)
+        result: Future[_T] = lane.submit(work, deadline)
         try:
             return result.result(timeout)
         except TimeoutError:

@@ -203,7 +203,7 @@ def _activity_header(message: RunActivity) -> Attributes:
 
 
 def _depth(connection: Connection, queue: str) -> int:
-    channel = connection.channel()
+    channel: Any = connection.channel()
     try:
         return int(channel.queue_declare(queue=queue, passive=True).message_count)
     except connection.channel_errors as error:

@@ -1,0 +1,93 @@
+"""Existing Celery tasks in workflow code, untouched.
+
+A plain task keeps its retry rules, time limits, route and serializer. Its arguments reach it as Celery's
+JSON would have brought them, whatever its annotations say, since it was written for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, TypeVar, cast
+
+from celery import Task
+from typing_extensions import Unpack
+
+from orchestrator.activity.calls import ActivityCalls, OptionArguments, make_options
+from orchestrator.activity.definition import ActivityDefinition
+from orchestrator.errors import InvalidArgument
+from orchestrator.model.options import ActivityOptions
+from orchestrator.model.payloads import CallSignature
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class TaskReference(ActivityCalls[P, R], Generic[P, R]):
+    """A plain Celery task as an activity. The task is looked at when it is first called, not before.
+
+    Args:
+        task: The task.
+        options: Options of this reference's calls.
+    """
+
+    def __init__(self, task: Task[P, R], options: ActivityOptions) -> None:
+        self._task = task
+        self._options = options
+
+    @property
+    def definition(self) -> ActivityDefinition:  # type: ignore[override]
+        """The task as an activity."""
+        return definition_of(self._task)
+
+    @property
+    def call_options(self) -> ActivityOptions:
+        return self._options
+
+    @property
+    def name(self) -> str:
+        """Name of the task."""
+        return self._task.name
+
+    def __repr__(self) -> str:
+        return f"<activity of Celery task {self.name!r}>"
+
+
+def of(task: Task[P, R], /, **options: Unpack[OptionArguments]) -> TaskReference[P, R]:
+    """Returns an existing Celery task as an activity that workflow code can call, typed as the task is.
+
+    The task is not changed. It gets one attempt of ours unless ``retry_policy`` says otherwise, and no
+    start-to-close time-out: its own ``self.retry()``, ``autoretry_for`` and time limits hold.
+
+    Args:
+        task: Made by ``@app.task`` or ``@shared_task``; bound, retrying, rate-limited, ``pydantic=True``, all work.
+        **options: As in ``activity.defn``.
+
+    Raises:
+        InvalidArgument: Not a Celery task, or a wrong option.
+    """
+    # Asked of the type first: a lazy task that is only named here is not made yet.
+    if not (hasattr(type(task), "_get_current_object") or isinstance(task, Task)):
+        raise InvalidArgument(
+            "task", f"give a Celery task, not {type(task).__name__}; a plain function becomes one with @activity.defn"
+        )
+    return TaskReference(task, make_options(options, legacy=True))
+
+
+def definition_of(task: Task[..., Any]) -> ActivityDefinition:
+    """Returns a task as an activity: the definition of one that is ours, else a plain task's."""
+    own = getattr(task, "definition", None)
+    if isinstance(own, ActivityDefinition):
+        return own
+    known: ActivityDefinition | None = task.__dict__.get("_orchestrator_definition")
+    if known is None:
+        function = cast("Callable[..., Any]", _function_of(task))
+        bound = getattr(type(task), "run", None) is function
+        signature = CallSignature.of(function, skip_first=bound)
+        known = ActivityDefinition(name=task.name, function=function, signature=signature, legacy=True)
+        task.__dict__["_orchestrator_definition"] = known
+    return known
+
+
+def _function_of(task: Task[..., Any]) -> Any:
+    # As the author wrote it: under pydantic=True or autoretry_for, `run` is a wrapper.
+    return getattr(type(task), "_decorated_fun", None) or task.run
