@@ -46,14 +46,16 @@ class SweepReport:
     counts: dict[str, int] = field(default_factory=dict)
 
 
-def sweep(engine: Engine, *, look_ahead: bool = True) -> SweepReport | None:
+def sweep(engine: Engine, *, look_ahead: bool = True, interval_us: Micros | None = None) -> SweepReport | None:
     """Runs one tick, unless somebody else's is running or the last one is younger than the interval.
 
     Args:
         engine: The engine.
         look_ahead: Sleep to timers that are due within the interval and fire them too.
+        interval_us: Replaces ``orchestrator_sweep_interval``, where time is made to jump.
     """
-    interval_us = engine.settings.micros("sweep_interval")
+    if interval_us is None:
+        interval_us = engine.settings.micros("sweep_interval")
     tick = engine.db.run(lambda conn: sweeps.tick(conn, engine.db.now(conn), interval_us), what="sweep")
     if tick is None:
         return None

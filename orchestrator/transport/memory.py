@@ -35,6 +35,11 @@ class MemoryTransport:
         with self._lock:
             return sum(message.queue == queue for message in self._messages)
 
+    def waiting(self) -> bool:
+        """Tells whether any message waits."""
+        with self._lock:
+            return bool(self._messages)
+
     def activity_queue(self, name: str, explicit: str | None) -> str:
         """Returns the explicit queue, else the default one."""
         return explicit or self._default_queue
