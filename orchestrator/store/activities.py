@@ -90,6 +90,7 @@ _NEXT_DUE = (
     select(func.min(table.c.next_send_at)).where(text(SCHEDULED)),
     select(func.min(table.c.deadline_at)).where(text(OPEN_ACTIVITY), table.c.deadline_at.is_not(None)),
 )
+_NEXT_HEARTBEAT_CHECK = select(func.min(table.c.heartbeat_check_clock)).where(text(STARTED))
 # The distinct workers by one index probe each; DISTINCT would read every started row.
 _FIRST_WORKER = select(func.min(table.c.worker_id)).where(text(STARTED))
 _FOUND = _FIRST_WORKER.cte("found", recursive=True)
@@ -225,3 +226,9 @@ def next_due(conn: Connection) -> Micros | None:
     """Returns when the next activity is due to be sent or reaches a deadline; heartbeats are not asked."""
     instants = [instant for query in _NEXT_DUE if (instant := conn.scalar(query)) is not None]
     return min(instants, default=None)
+
+
+def next_heartbeat_check(conn: Connection) -> Micros | None:
+    """Returns the sweep-clock reading at which a heartbeat may be overdue at the earliest."""
+    found: Micros | None = conn.scalar(_NEXT_HEARTBEAT_CHECK)
+    return found
