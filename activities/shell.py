@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
 from datetime import timedelta
 from tempfile import TemporaryFile
 from typing import IO
@@ -19,6 +20,7 @@ from pydantic import BaseModel, ConfigDict
 from orchestrator import ApplicationError, activity
 
 MAX_OUTPUT_BYTES = 64 * 1024
+HEARTBEAT_SECONDS = 1.0
 _INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR")
 
 
@@ -44,7 +46,8 @@ def run(
 ) -> ShellResult:
     """Run a program and wait for it.
 
-    Of the worker's environment it sees PATH, HOME, TMPDIR, the language and the time zone only.
+    It sends heartbeats, so a heartbeat time-out may be given and a cancelled activity ends its program. Of the
+    worker's environment it sees PATH, HOME, TMPDIR, the language and the time zone only.
 
     Args:
         args: the program and its arguments, at least the program.
@@ -89,12 +92,15 @@ def _check(args: object) -> None:
 
 
 def _wait(process: subprocess.Popen[bytes], timeout: float, program: str) -> int:
+    """Wait for the program; a cancelled activity is told so by its heartbeat, which then ends the wait."""
+    deadline = time.monotonic() + timeout
     try:
-        return process.wait(timeout)
-    except subprocess.TimeoutExpired as error:
-        raise ApplicationError(
-            f"{program} did not end within {timeout} s and was killed", type="ShellTimeout"
-        ) from error
+        while (left := deadline - time.monotonic()) > 0:
+            if activity.in_workflow():
+                activity.heartbeat()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return process.wait(min(left, HEARTBEAT_SECONDS))
+        raise ApplicationError(f"{program} did not end within {timeout} s and was killed", type="ShellTimeout")
     finally:
         # Its own session, so its children go with it, also those it left in the background.
         with contextlib.suppress(ProcessLookupError):
