@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import sqlalchemy as sa
-from kombu import Connection
+from kombu import Connection, Queue
 
 from activities.demo.settings import Kind, Options, ServerSettings
 from activities.orders.apps import EMBEDDED_BROKER
@@ -73,4 +73,4 @@ def _administer(server: str, statement: str) -> None:
 def _delete_queues(place: ServerSettings) -> None:
     with suppress(OSError), Connection(place.broker) as connection:
         for queue in (place.queue, f"{place.queue}.payments"):
-            connection.default_channel.queue_delete(queue)
+            Queue(queue, channel=connection.default_channel).delete()

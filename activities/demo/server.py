@@ -45,6 +45,7 @@ def serve(settings: ServerSettings) -> None:
     app.conf.update(worker_hijack_root_logger=False, worker_redirect_stdouts=False)
     signals.worker_ready.connect(_say_ready, weak=False)
     beat = EmbeddedService(app, thread=True, schedule_filename=f"{settings.directory}/{settings.queue}.beat")
+    assert isinstance(beat, threading.Thread)  # the other kind is a process, whose ticks an in-memory broker never sees
     beat.start()
     worker = app.Worker(
         pool="threads",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -41,20 +42,24 @@ class Frame:
     closing: bool = False  # nothing will change any more: what has not ended never will
 
 
-class View(Protocol):
-    """Shows frames, and what is said between them."""
+class View(ABC):
+    """Shows frames, and what is said between them; leaves the terminal as it was."""
 
+    @abstractmethod
     def show(self, frame: Frame) -> None:
         """Show where everything stands."""
 
+    @abstractmethod
     def say(self, text: str) -> None:
         """Show something that stays."""
 
     def __enter__(self) -> Self:
-        """Begin to show."""
+        return self
 
-    def __exit__(self, *_: object) -> None:
-        """End, leaving the terminal as it was."""
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
 
 
 def words(track: Track, *, waiting: bool = False, closing: bool = False) -> str:
@@ -87,7 +92,7 @@ def choose(frame: Frame, room: int) -> list[int]:
     return sorted(sorted(places, key=urgency)[:room])
 
 
-class LiveView:
+class LiveView(View):
     """Redraws a table in place."""
 
     def __init__(self, console: Console) -> None:
@@ -138,7 +143,7 @@ def _marks(track: Track) -> Text:
     return text
 
 
-class PlainView:
+class PlainView(View):
     """Prints a line when an order has ended, and a summary every few seconds: for logs and pipes."""
 
     EVERY = 2.0
@@ -147,12 +152,6 @@ class PlainView:
         self._console = console
         self._told: set[str] = set()
         self._next_summary = 0.0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing was changed that would have to be put back."""
 
     def show(self, frame: Frame) -> None:
         for track in frame.workflows:
