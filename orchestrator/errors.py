@@ -267,11 +267,17 @@ class WorkflowError(OrchestratorError):
     Attributes:
         workflow_id: The run's workflow id.
         run_id: The run.
-        cause: The failure behind it, rebuilt; None when there is none.
+        cause: The failure behind it, rebuilt, with its own ``__cause__``; an ActivityError when an activity's error
+            ended the run. None when there is none.
     """
 
     def __init__(
-        self, message: str, *, workflow_id: str = "", run_id: str = "", cause: FailureCause | None = None
+        self,
+        message: str,
+        *,
+        workflow_id: str = "",
+        run_id: str = "",
+        cause: ActivityError | FailureCause | None = None,
     ) -> None:
         super().__init__(message)
         self.workflow_id = workflow_id

@@ -41,7 +41,13 @@ def _stored(run_id: str, event: Event) -> dict[str, object]:
 
 
 def read(
-    conn: Connection, run_id: str, *, after: int = 0, limit: int | None = None, descending: bool = False
+    conn: Connection,
+    run_id: str,
+    *,
+    after: int = 0,
+    before: int | None = None,
+    limit: int | None = None,
+    descending: bool = False,
 ) -> list[Event]:
     """Reads events of a run.
 
@@ -49,6 +55,7 @@ def read(
         conn: The connection.
         run_id: The run.
         after: Only events with a higher sequence number.
+        before: Only events with a lower sequence number.
         limit: Most events to return.
         descending: The latest first.
 
@@ -56,6 +63,8 @@ def read(
         ReplayError: History holds an event that this version does not know.
     """
     query = _READ_BACKWARDS if descending else _READ
+    if before is not None:
+        query = query.where(table.c.seq < before)
     if limit is not None:
         query = query.limit(limit)
     rows = conn.execute(query, {"key_run_id": run_id, "after": after})

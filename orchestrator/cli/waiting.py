@@ -1,0 +1,86 @@
+"""Waiting for a workflow at a prompt, and saying meanwhile where it stands."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from orchestrator.cli.errors import Misused, Refused
+from orchestrator.cli.output import age
+from orchestrator.errors import WorkflowError
+
+if TYPE_CHECKING:
+    from orchestrator.cli.output import Progress
+    from orchestrator.cli.session import Session
+    from orchestrator.client import WorkflowDescription, WorkflowHandle
+
+LOOK_EVERY = 0.5
+"""Seconds between two looks at what a workflow is doing, while somebody watches."""
+
+timeout_option = click.option(
+    "--timeout", type=float, metavar="SECONDS", help="Stop waiting after this long; exit code 1."
+)
+wait_when_blocked_option = click.option(
+    "--wait-when-blocked",
+    is_flag=True,
+    help="Wait on when the workflow is blocked until its code is fixed, instead of ending with exit code 1.",
+)
+
+
+def wait_and_print(
+    session: Session, handle: WorkflowHandle[Any, Any], timeout: float | None, wait_when_blocked: bool
+) -> None:
+    """Waits for a result and prints it.
+
+    Raises:
+        Refused: The workflow ended otherwise, is blocked, or is not done in time.
+        Misused: The time-out is not a number of seconds.
+    """
+    if timeout is not None and not 0 <= timeout < float("inf"):
+        raise Misused("--timeout must be a number of seconds, 0 or more.")
+    try:
+        value = _wait(session, handle, timeout, "wait" if wait_when_blocked else "raise")
+    except (WorkflowError, TimeoutError) as error:
+        raise Refused(_with_causes(error), name=type(error).__name__) from error
+    if session.out.as_json:
+        session.out.json({"id": handle.id, "run_id": handle.run_id, "result": value})
+    else:
+        from orchestrator.cli.text import to_json
+
+        session.out.line(value if isinstance(value, str) else to_json(value))
+
+
+def _wait(session: Session, handle: WorkflowHandle[Any, Any], timeout: float | None, on_blocked: Any) -> Any:
+    plain = handle.with_plain_values()
+    with session.out.progress(f"Waiting for {handle.id}") as progress:
+        if not progress.is_seen:
+            return plain.result(timeout, on_blocked=on_blocked)
+        started = time.monotonic()
+        while True:
+            waited = time.monotonic() - started
+            left = LOOK_EVERY if timeout is None else max(0.0, timeout - waited)
+            try:
+                return plain.result(min(LOOK_EVERY, left), on_blocked=on_blocked)
+            except TimeoutError:
+                if timeout is not None and time.monotonic() - started >= timeout:
+                    raise
+            _tell(progress, handle.describe(), waited)
+
+
+def _tell(progress: Progress, run: WorkflowDescription, waited: float) -> None:
+    doing = [f"{item.name} (attempt {item.attempt})" for item in run.activities[:3]]
+    doing += [f"signal {wait.name!r}" for wait in run.waits[:3]]
+    if not doing and run.next_wakeup_at is not None:
+        doing = [f"a timer, due {age(run.next_wakeup_at)}"]
+    state = run.status.value if run.attention == "none" else f"{run.status.value}, {run.attention.value}"
+    progress.update(f"{run.id}: {state}, {waited:.0f} s – waits for {', '.join(doing) or 'a worker'}")
+
+
+def _with_causes(error: BaseException) -> str:
+    lines, seen = [str(error)], error.__cause__
+    while seen is not None and len(lines) < 20:
+        lines.append(f"  caused by {getattr(seen, 'type', type(seen).__name__)}: {seen}")
+        seen = seen.__cause__
+    return "\n".join(lines)
