@@ -26,7 +26,7 @@ test: $(VENV)/.installed-dev ## Run all tests on the services that this machine 
 lint: $(VENV)/.installed-dev ## Check style, architecture and dependencies
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/deptry .
 
 types: $(VENV)/.installed-dev ## Check the types, also as users of the library see them
