@@ -75,15 +75,27 @@ def _current(conn: Connection) -> str | None:
     return found
 
 
-def upgrade(database: Database, revision: str = "head") -> None:
+def upgrade(database: Database | str, revision: str = "head") -> None:
     """Upgrades the schema, creating it when there is none; safe to call from several processes at once.
 
+    Args:
+        database: The database, or its URL.
+        revision: Where to stop.
+
     Raises:
+        ConfigurationError: The URL is wrong or not supported.
         Unavailable: The database could not be reached.
     """
     from alembic import command
 
+    if isinstance(database, str):
+        opened = Database.open(database)
+        try:
+            return upgrade(opened, revision)
+        finally:
+            opened.dispose()
     database.run(lambda conn: command.upgrade(alembic_config(conn), revision), what="migrate")
+    return None
 
 
 def alembic_config(conn: Connection) -> Config:
