@@ -1,0 +1,1 @@
+"""Workflow code in, commands out: pure, without SQL, Celery or a clock."""
