@@ -24,13 +24,29 @@ import asyncio
 import functools
 import time
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeAlias, TypeVar
 
 from orchestrator.runtime.context import refuse_inside_workflow
 
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S")
+
+
+class Pause(float):
+    """Seconds until the next look.
+
+    Attributes:
+        left: Seconds that the whole wait may still take; None without a limit.
+    """
+
+    left: float | None
+
+    def __new__(cls, seconds: float, left: float | None = None) -> Self:
+        pause = super().__new__(cls, seconds if left is None else min(seconds, left))
+        pause.left = left
+        return pause
+
 
 Pauses: TypeAlias = Generator[float, None, R]
 """A call that waits: yields how many seconds to wait before its next step, and returns its answer."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from orchestrator.client.reading import failure_line, look
+from orchestrator.client.twins import Pause
 from orchestrator.engine.targets import Target
 from orchestrator.errors import (
     ActivityError,
@@ -71,7 +72,7 @@ def wait_for_end(engine: Engine, target: Target, limit: float | None, on_blocked
         left = None if end is None else end - engine.monotonic()
         if left is not None and left <= 0:
             raise TimeoutError(_not_done(run, limit))
-        yield pause if left is None else min(pause, left)
+        yield Pause(pause, left)
         pause = min(pause * GROWTH, LONGEST_PAUSE)
 
 
