@@ -55,10 +55,10 @@ def look(engine: Engine, target: Target, known: RunRecord | None) -> RunRecord:
     """
 
     def read(conn: Connection) -> RunRecord:
-        if known is not None and known.run_id == target.run_id:
-            if runs.version(conn, known.run_id) == (known.last_seq, known.decision_token):
-                return known
-        return find_run(conn, target)
+        if known is None or known.run_id != target.run_id:
+            return find_run(conn, target)
+        unchanged = runs.version(conn, known.run_id) == (known.last_seq, known.decision_token)
+        return known if unchanged else find_run(conn, target)
 
     return engine.db.query(read, what="look at a workflow")
 
