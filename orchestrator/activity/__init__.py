@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from orchestrator.activity import resolving as _resolving  # noqa: F401 - says what names and signatures mean
 from orchestrator.activity.calls import ActivityReference
 from orchestrator.activity.context import ActivityInfo, is_worker_shutting_down, maybe_running, running
 from orchestrator.activity.legacy import TaskReference, of

@@ -6,8 +6,9 @@ JSON would have brought them, whatever its annotations say, since it was written
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from celery import Task
 from typing_extensions import Unpack
@@ -17,6 +18,7 @@ from orchestrator.activity.definition import ActivityDefinition
 from orchestrator.errors import InvalidArgument
 from orchestrator.model.options import ActivityOptions
 from orchestrator.model.payloads import CallSignature
+from orchestrator.types import Attributes
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,7 +43,7 @@ class TaskReference(ActivityCalls[P, R], Generic[P, R]):
 
     @property
     def call_options(self) -> ActivityOptions:
-        return self._options
+        return self._options.merged(self.definition.options)
 
     @property
     def name(self) -> str:
@@ -80,14 +82,20 @@ def definition_of(task: Task[..., Any]) -> ActivityDefinition:
         return own
     known: ActivityDefinition | None = task.__dict__.get("_orchestrator_definition")
     if known is None:
-        function = cast("Callable[..., Any]", _function_of(task))
-        bound = getattr(type(task), "run", None) is function
-        signature = CallSignature.of(function, skip_first=bound)
-        known = ActivityDefinition(name=task.name, function=function, signature=signature, legacy=True)
+        run = inspect.getattr_static(type(task), "run")
+        bound = not isinstance(run, (staticmethod, classmethod))
+        function: Callable[..., Any] = run if bound else run.__func__
+        known = ActivityDefinition(
+            name=task.name,
+            function=function,
+            signature=CallSignature.of(function, skip_first=bound),
+            options=ActivityOptions(legacy=True, celery_options=_facts_about(task)),
+            legacy=True,
+        )
         task.__dict__["_orchestrator_definition"] = known
     return known
 
 
-def _function_of(task: Task[..., Any]) -> Any:
-    # As the author wrote it: under pydantic=True or autoretry_for, `run` is a wrapper.
-    return getattr(type(task), "_decorated_fun", None) or task.run
+def _facts_about(task: Task[..., Any]) -> Attributes:
+    # Its own settings have Celery run it again when its process dies; the engine counts how often.
+    return {"reruns_when_lost": True} if task.acks_late and task.reject_on_worker_lost else {}

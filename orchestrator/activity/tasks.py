@@ -132,10 +132,10 @@ def defn(function: Any = None, /, *, name: str | None = None, **options: Unpack[
         _refuse_task(target)
         definition = define(target, name=name, options=make_options(options))
         registry.add(definition)
-        active: Iterable[Any] = cast("Any", _state)._get_active_apps()
+        active: Iterable[Any] = cast("Any", _state)._get_active_apps()  # noqa: SLF001 - as shared_task does it
         for app in active:
             if app.finalized:
-                with app._finalize_mutex:
+                with app._finalize_mutex:  # noqa: SLF001 - as shared_task does it
                     register(app, definition)
         return SharedActivity(definition)
 
@@ -183,7 +183,7 @@ def register(app: Celery, definition: ActivityDefinition) -> None:
         DuplicateDefinition: The app has another task of that name.
     """
     inside: Any = app  # as shared_task does it; app.tasks would finalize the app
-    known = inside._tasks.get(definition.name)
+    known = inside._tasks.get(definition.name)  # noqa: SLF001 - as shared_task does it
     if known is not None:
         ours = getattr(known, "definition", None)
         if ours is definition:
@@ -193,8 +193,8 @@ def register(app: Celery, definition: ActivityDefinition) -> None:
                 f"The activity {definition.name!r} of {definition.place} and a Celery task of {known.__module__} "
                 f"share one name; give the activity another with @activity.defn(name=...)."
             )
-        inside._tasks.unregister(definition.name)  # the module was imported again
-    task = inside._task_from_fun(
+        inside._tasks.unregister(definition.name)  # noqa: SLF001 - the module was imported again
+    task = inside._task_from_fun(  # noqa: SLF001 - as shared_task does it
         definition.function,
         name=definition.name,
         base=_base_for(app, is_async=definition.is_async),

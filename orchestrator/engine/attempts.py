@@ -21,7 +21,8 @@ from dataclasses import dataclass
 
 from orchestrator.engine.core import Engine
 from orchestrator.engine.deadlines import started_deadline
-from orchestrator.engine.outcomes import Ended, end_completed, end_failed, end_lost, hand_over
+from orchestrator.engine.outcomes import Ended, end_completed, end_failed, end_lost, hand_over, timeout_failure
+from orchestrator.engine.outcomes import postpone as postpone_attempt
 from orchestrator.model.failures import Failure
 from orchestrator.model.records import ActivityRecord, ActivityState, RunRecord
 from orchestrator.store import activities, queues, runs, sweeps, workers
@@ -255,6 +256,52 @@ def hand_back(engine: Engine, claim: Claim) -> bool:
     return _settle(engine, claim, lambda conn, row: hand_over(engine, conn, row), "hand back")
 
 
+def postpone(engine: Engine, claim: Claim, delay_us: Micros) -> bool:
+    """Records that the same attempt goes on later, by a message that Celery has sent. As :func:`complete`."""
+    return _settle(
+        engine, claim, lambda conn, row: postpone_attempt(engine, conn, row, engine.db.now(conn) + delay_us), "postpone"
+    )
+
+
+def report_gone(
+    engine: Engine, ticket: Ticket, worker_id: str, *, failure: Failure | None = None, handed_back: bool = False
+) -> bool:
+    """Records that the process running a message's attempt is gone, as its worker saw it.
+
+    Args:
+        engine: The engine.
+        ticket: What the message says.
+        worker_id: The worker whose process it was.
+        failure: Why the worker ended it; None when it died by itself.
+        handed_back: The worker ended it at its own shut-down: counted in neither counter.
+
+    Returns:
+        False when the attempt was not that worker's any more; nothing is recorded then.
+    """
+
+    def settle(conn: Connection) -> Ended | None:
+        row = activities.lock(conn, ticket.run_id, ticket.number)
+        if row is None or row.state is not ActivityState.STARTED or row.worker_id != worker_id:
+            return None
+        if (row.attempt, row.nonce) != (ticket.attempt, ticket.nonce):
+            return None
+        if handed_back:
+            return hand_over(engine, conn, row)
+        if failure is not None:
+            return end_failed(engine, conn, row, failure)
+        limit = row.options["start_to_close_timeout"]
+        if limit is not None and (row.started_at or 0) + int(limit) <= engine.db.now(conn):
+            # Its worker killed it for that.
+            return end_failed(engine, conn, row, timeout_failure(row, "start_to_close"))
+        return end_lost(engine, conn, row)
+
+    ended = engine.db.run(settle, what="report a lost attempt")
+    if ended is None:
+        return False
+    ended.announce(engine)
+    return True
+
+
 def heartbeat(engine: Engine, claim: Claim, details: bytes | None) -> HeartbeatReply:
     """Renews the attempt's heartbeat and stores its details for the next attempt (None keeps the last ones)."""
 
@@ -286,4 +333,6 @@ __all__ = [
     "hand_back",
     "heartbeat",
     "lose",
+    "postpone",
+    "report_gone",
 ]

@@ -89,6 +89,9 @@ def end_lost(engine: Engine, conn: Connection, row: ActivityRecord) -> Ended:
         return end_cancelled(engine, conn, row)
     losses = row.losses + 1
     attempts: int | None = row.options["retry"]["attempts"]
+    if row.options["celery"].get("reruns_when_lost"):
+        # A plain task whose own settings have Celery run it again: as often as any other lost attempt.
+        attempts = None
     limit = min(engine.settings.lost_limit, attempts or engine.settings.lost_limit)
     failure = Failure(
         kind=FailureKind.WORKER_LOST,
@@ -123,6 +126,26 @@ def hand_over(engine: Engine, conn: Connection, row: ActivityRecord) -> Ended:
         return end_cancelled(engine, conn, row)
     fresh = _reschedule(engine, conn, row, engine.db.now(conn), {}, publish_now=True)
     return Ended(row=row, publish=fresh)
+
+
+def postpone(engine: Engine, conn: Connection, row: ActivityRecord, due: Micros) -> Ended:
+    """The body asked Celery to run it again (``self.retry()``): the same attempt waits for that message.
+
+    It is nobody's meanwhile, so that the death of the process that asked loses nothing. Should the message
+    get lost, the sweep sends the attempt again.
+    """
+    if row.cancel_requested:
+        return end_cancelled(engine, conn, row)
+    values = {
+        **_UNCLAIMED,
+        "state": ActivityState.SCHEDULED,
+        "published_at": due,
+        "send_count": 1,
+        "next_send_at": due + engine.settings.micros("resend_after"),
+        "deadline_at": final_deadline(row.options, row.scheduled_at),
+    }
+    activities.update(conn, row.run_id, row.number, values)
+    return Ended(row=row)
 
 
 def timeout_failure(row: ActivityRecord, timeout_type: str) -> Failure:

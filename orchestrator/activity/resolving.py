@@ -1,0 +1,82 @@
+"""What workflow code means by a name or by a Celery signature: ``workflow.execute_activity(target, ...)``."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from celery import Signature, Task, _state
+
+from orchestrator.activity.calls import ActivityCalls, ActivityReference
+from orchestrator.activity.definition import ActivityDefinition, registry
+from orchestrator.activity.legacy import definition_of
+from orchestrator.errors import InvalidArgument
+from orchestrator.model.names import check_name
+from orchestrator.model.options import ActivityOptions
+from orchestrator.runtime.calls import set_activity_resolver
+
+Resolved = tuple[ActivityCalls[..., Any], tuple[Any, ...], dict[str, Any]]
+
+_FOR_US = ("queue", "priority")
+_FOR_CELERY = ("time_limit", "soft_time_limit")
+_CANVAS = ("celery.chain", "celery.group", "celery.chord", "celery.map", "celery.starmap", "celery.chunks")
+
+
+def resolve(target: Any) -> Resolved:
+    """Returns the activity that a value stands for, and the arguments it holds.
+
+    Raises:
+        InvalidArgument: It stands for none; the message says what to write.
+    """
+    if isinstance(target, ActivityCalls):
+        return target, (), {}
+    if isinstance(target, str):
+        definition = _by_name(check_name(target, "activity"))
+        return ActivityReference(definition, definition.options), (), {}
+    if isinstance(target, Signature):
+        return _of_signature(target)
+    if isinstance(target, Task):
+        definition = definition_of(target)
+        return ActivityReference(definition, definition.options), (), {}
+    raise InvalidArgument(
+        "activity", f"give an activity, its name, or a signature of a Celery task, not {type(target).__name__}"
+    )
+
+
+def _by_name(name: str) -> ActivityDefinition:
+    known = registry.get(name)
+    if known is not None:
+        return known
+    inside: Any = _state.get_current_app()
+    task = inside._tasks.get(name)  # noqa: SLF001 - app.tasks would finalize an app that has other things to import
+    return definition_of(task) if task is not None else ActivityDefinition(name=name, function=None)
+
+
+def _of_signature(signature: Signature[Any]) -> Resolved:
+    name = str(signature.task)
+    if name in _CANVAS:
+        raise InvalidArgument(
+            "activity",
+            f"a {name.partition('.')[2]} can't be an activity: await its tasks one after another, or together with "
+            "asyncio.gather()",
+        )
+    options = {key: value for key, value in dict(signature.options).items() if value is not None}
+    unknown = sorted(set(options) - {*_FOR_US, *_FOR_CELERY, "task_id"})
+    if unknown:
+        raise InvalidArgument(
+            unknown[0],
+            f"of the signature can't be kept; a workflow's activity takes {', '.join((*_FOR_US, *_FOR_CELERY))} "
+            "(wait with workflow.sleep(), go on with the next await)",
+        )
+    definition = _by_name(name)
+    queue = options.get("queue")
+    said = ActivityOptions(
+        queue=None if queue is None else str(getattr(queue, "name", queue)),
+        priority=options.get("priority"),
+        legacy=definition.legacy,
+        celery_options={key: options[key] for key in _FOR_CELERY if key in options},
+    )
+    reference = ActivityReference[..., Any](definition, said.merged(definition.options))
+    return reference, tuple(signature.args or ()), cast("dict[str, Any]", dict(signature.kwargs or {}))
+
+
+set_activity_resolver(cast("Any", resolve))

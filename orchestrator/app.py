@@ -1,0 +1,166 @@
+"""The composition root: binds a Celery app, the database, the transport and the definitions into one object.
+
+    app = Celery("shop", broker="amqp://localhost", include=["shop.orders"])
+    app.conf.orchestrator_database_url = "postgresql://localhost/shop"
+    durable = Orchestrator(app)
+
+Making one reads nothing and connects to nothing, so the order of imports and settings does not matter. The
+settings are read, and checked, at the first use.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from celery import Celery
+
+from orchestrator.client import WorkflowClient
+from orchestrator.config import PREFIX, Settings, read_settings
+from orchestrator.engine.core import Engine
+from orchestrator.engine.observers import Observer
+from orchestrator.errors import ConfigurationError
+from orchestrator.model.options import DEFAULT_ACTIVITY_OPTIONS, ActivityOptions
+from orchestrator.model.payloads import PayloadConverter
+from orchestrator.runtime.registry import default_registry
+from orchestrator.store import migrate
+from orchestrator.store.database import Database
+from orchestrator.transport.celery import CeleryTransport
+from orchestrator.worker import binding, bootsteps, tasks
+from orchestrator.worker.queues import BEAT_ENTRY, beat_entry, housekeeping_queue
+
+_DEFAULT_INTERVAL = 1.0
+
+
+class Orchestrator(WorkflowClient):
+    """Adds durable workflows to a Celery app, and is the client that starts and reaches them.
+
+    Args:
+        app: The team's Celery app.
+        observers: Told what happens to runs, after each commit.
+
+    Raises:
+        ConfigurationError: The app has an Orchestrator already.
+    """
+
+    def __init__(self, app: Celery, *, observers: Sequence[Observer] = ()) -> None:
+        self.app = app
+        self._observers = tuple(observers)
+        self._lock = threading.RLock()
+        self._engine_made: Engine | None = None
+        super().__init__(self.engine)
+        binding.bind(app, self.engine)
+        _by_app[app] = self
+        tasks.register(app)
+        bootsteps.install(app)
+        app.autodiscover_tasks(related_name="workflows")
+        if getattr(app, "finalized", False):
+            self._add_beat_entry()
+        else:
+            app.on_after_finalize.connect(self._add_beat_entry, weak=False)
+
+    @classmethod
+    def of(cls, app: Celery) -> Orchestrator | None:
+        """Returns an app's Orchestrator, or None."""
+        return _by_app.get(app)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings, validated.
+
+        Raises:
+            ConfigurationError: One is wrong; it is named.
+        """
+        return self.engine().settings
+
+    def engine(self) -> Engine:
+        """Returns the engine, built at the first call.
+
+        Raises:
+            ConfigurationError: A setting is wrong, or one of Celery's makes workflows impossible.
+        """
+        made = self._engine_made
+        if made is None:
+            with self._lock:
+                made = self._engine_made = self._engine_made or self._build()
+        return made
+
+    def close(self) -> None:
+        """Closes what was opened: connections to the database and to the broker."""
+        with self._lock:
+            made, self._engine_made = self._engine_made, None
+        if made is not None:
+            made.db.dispose()
+            if isinstance(made.transport, CeleryTransport):
+                made.transport.close()
+
+    def _build(self) -> Engine:
+        app = self.app
+        if app.conf.task_always_eager:
+            raise ConfigurationError(
+                "task_always_eager is set: tasks would run inside the call that sends them, which is no workflow. "
+                "Unset it, and test workflows with orchestrator.testing.WorkflowEnvironment."
+            )
+        broker = str(app.conf.broker_write_url or app.conf.broker_url or "")
+        settings = read_settings(our_settings(app), broker_url=broker)
+        database = Database.open(
+            settings.database_url,
+            pool_size=settings.pool_size,
+            decision_timeout_us=settings.micros("decision_timeout"),
+        )
+        if broker.startswith("memory:") and database.dialect == "sqlite":
+            # Embedded: one process, one file, nobody to run a migration first.
+            migrate.create(database)
+        return Engine(
+            db=database,
+            transport=CeleryTransport(app, publish_timeout=settings.publish_timeout),
+            registry=default_registry(),
+            converter=PayloadConverter(limit=settings.payload_limit),
+            settings=settings,
+            activity_defaults=_activity_defaults(settings.activity_defaults),
+            observers=self._observers,
+        )
+
+    def _add_beat_entry(self, **_: Any) -> None:
+        # Raw, since a wrong setting elsewhere must not break whatever finalizes the app first.
+        interval = our_settings(self.app).get(f"{PREFIX}sweep_interval", _DEFAULT_INTERVAL)
+        seconds = interval.total_seconds() if hasattr(interval, "total_seconds") else float(interval)
+        self.app.amqp.queues.add(housekeeping_queue(self.app))
+        schedule = dict(self.app.conf.beat_schedule or {})
+        schedule.setdefault(BEAT_ENTRY, beat_entry(self.app, seconds))
+        self.app.conf.beat_schedule = schedule
+
+
+_by_app: weakref.WeakKeyDictionary[Celery, Orchestrator] = weakref.WeakKeyDictionary()
+
+
+def our_settings(app: Celery) -> dict[str, Any]:
+    """Returns the settings of ours in an app's configuration, by their plain lower-case keys.
+
+    Celery's configuration may have a namespace (``CELERY_ORCHESTRATOR_DATABASE_URL`` with ``namespace="CELERY"``).
+    """
+    conf: Any = app.conf
+    namespace = str(getattr(conf, "prefix", None) or "").lower()
+    found: dict[str, Any] = {}
+    for key in list(conf):
+        plain = str(key).lower().removeprefix(namespace)
+        if plain.startswith(PREFIX):
+            found[plain] = conf[key]
+    return found
+
+
+def _activity_defaults(given: Any) -> ActivityOptions:
+    if given is None:
+        return DEFAULT_ACTIVITY_OPTIONS
+    if isinstance(given, Mapping):
+        try:
+            given = ActivityOptions(**given)
+        except TypeError as error:
+            raise ConfigurationError(f"{PREFIX}activity_defaults: {error}") from None
+    if not isinstance(given, ActivityOptions):
+        raise ConfigurationError(
+            f"{PREFIX}activity_defaults: give a dict of activity options, not {type(given).__name__}"
+        )
+    return given.merged(DEFAULT_ACTIVITY_OPTIONS)

@@ -1,0 +1,1 @@
+"""What runs in Celery workers: our two tasks, the claim of an attempt, housekeeping."""
