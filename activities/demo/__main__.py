@@ -10,9 +10,9 @@ from types import FrameType
 
 from rich.console import Console
 
-from activities.demo.driver import DemoFailed, Story
+from activities.demo.driver import Story
+from activities.demo.errors import DemoFailed
 from activities.demo.places import places
-from activities.demo.processes import ServerFailed
 from activities.demo.report import final_table
 from activities.demo.settings import Kind, Options
 from activities.demo.sides import ChainSide
@@ -89,7 +89,7 @@ def main() -> int:
     except KeyboardInterrupt:
         console.print("Interrupted; everything the demo made was removed.")
         return 130
-    except (DemoFailed, ServerFailed) as error:
+    except DemoFailed as error:
         console.print(f"The demo failed: {error}", markup=False, highlight=False)
         return 1
 

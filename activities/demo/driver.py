@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+from activities.demo.errors import DemoFailed
 from activities.demo.progress import Mark, Track, running_steps, share_done
 from activities.demo.report import Account
 from activities.demo.settings import ARRIVE_WITHIN, LIVENESS_TIMEOUT, RULES
@@ -24,10 +25,6 @@ DEAD_FOR = 1.5
 QUIET_FOR = 3.0
 LOOK_EVERY = 0.15
 PATIENCE = 60.0
-
-
-class DemoFailed(RuntimeError):
-    """Something that the demo waits for did not happen."""
 
 
 class Story:
@@ -66,6 +63,7 @@ class Story:
             DemoFailed: when something did not happen in time.
             ServerFailed: when a server process ended by itself.
         """
+        self._ours.prepare()
         self._start_servers()
         self._began = self._clock()
         self._until(self._time_to_kill, "both servers at work")

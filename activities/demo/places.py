@@ -72,5 +72,5 @@ def _administer(server: str, statement: str) -> None:
 
 def _delete_queues(place: ServerSettings) -> None:
     with suppress(OSError), Connection(place.broker) as connection:
-        for queue in (place.queue, f"{place.queue}.payments"):
-            Queue(queue, channel=connection.default_channel).delete()
+        for suffix in ("", ".payments", ".housekeeping"):
+            Queue(place.queue + suffix, channel=connection.default_channel).delete()

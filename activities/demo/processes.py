@@ -10,13 +10,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from activities.demo.errors import ServerFailed
 from activities.demo.settings import ServerSettings
 
 START_WITHIN = 30.0
-
-
-class ServerFailed(RuntimeError):
-    """A server process ended by itself; the message holds the end of its log."""
 
 
 class ServerProcess:

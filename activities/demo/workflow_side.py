@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from activities.demo.errors import DemoFailed
 from activities.demo.server import durable_app
 from activities.demo.settings import RULES, ServerSettings
 from activities.demo.sides import Side
@@ -30,9 +34,24 @@ class WorkflowSide(Side):
 
     def __init__(self, settings: ServerSettings) -> None:
         super().__init__(settings)
+        self._settings = settings
         self._app, self._durable = durable_app(settings)
         self._handles: dict[str, WorkflowHandle[Fulfil, Outcome]] = {}
         self.lost: list[Running] = []
+
+    def prepare(self) -> None:
+        """Make the workflows' tables, as an operator does: with the command line.
+
+        Raises:
+            DemoFailed: when the command fails; the message holds what it said.
+        """
+        settings = self._settings
+        command = [sys.executable, "-m", "celery", "-A", "activities.orders", "workflow", "migrate"]
+        places = {"ORCHESTRATOR_DATABASE_URL": settings.workflows_url, "SHOP_BROKER_URL": settings.broker}
+        # The interpreter and the words are this module's own.
+        done = subprocess.run(command, env=os.environ | places, capture_output=True, text=True, check=False)  # noqa: S603
+        if done.returncode != 0:
+            raise DemoFailed(f"{' '.join(command[2:])} ended with {done.returncode}:\n{done.stderr or done.stdout}")
 
     def start(self, order: Order) -> None:
         """Start the order's workflow: once this returns the database has it, whether or not a server lives."""
