@@ -11,20 +11,24 @@ numbers in text are taken for numbers, because the code that wrote them may be o
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from functools import lru_cache
 from types import GenericAlias
 from typing import Any
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import CoreSchema, PydanticSerializationError, SchemaSerializer, SchemaValidator
 
 from orchestrator.errors import PayloadError
 from orchestrator.model import jsontext, plain
-from orchestrator.model.sameness import difference
+from orchestrator.model.sameness import Comparison
 from orchestrator.model.schemas import STORAGE_CONFIG, Adjusted
 from orchestrator.model.typeddicts import with_pydantic_typeddicts
 
 _MASK = b"**********"
+
+_unhinted: ContextVar[set[int] | None] = ContextVar("unhinted", default=None)
+"""Ids of the values without a hint that the dump under way wrote in their documented form."""
 
 
 class Unusable(TypeError):
@@ -64,25 +68,25 @@ class Adapter:
             plain.find_fault(value, path, strangers=True)
             raise plain.refused(path, _why_unwritable(error)) from error
 
-    def check(self, value: object, body: bytes, path: str) -> None:
-        """Refuses a value that would be read back as something else.
-
-        Args:
-            value: What was dumped.
-            body: Its JSON text.
-            path: Its place.
+    def write(self, value: object, path: str) -> tuple[bytes, Any]:
+        """Returns the JSON text of a value, and its data, after having read it back.
 
         Raises:
-            PayloadError: It can't be read back, or comes back as another type; the place is named.
+            PayloadError: The value does not fit the hint, or would be read back as something else; the place
+                is named.
         """
+        unhinted: set[int] = set()
+        token = _unhinted.set(unhinted)
         try:
-            again, compare = self._read(body, strict=True), self._doubtful
-        except Exception as error:  # noqa: BLE001 - validators of the user may raise anything
-            again, compare = self._read_leniently(value, body, path, error), True
-        if _MASK in body:
-            plain.find_fault(value, path, secrets=True)
-        if compare and (found := difference(value, again, path)):
-            raise plain.refused(*found)
+            data = self.dump(value, path)
+        finally:
+            _unhinted.reset(token)
+        try:
+            body = jsontext.write(data)
+        except Exception as error:  # noqa: BLE001 - explained, never swallowed
+            plain.explain(value, path, error)
+        self._check(value, body, path, unhinted)
+        return body, data
 
     def load(self, body: bytes, path: str) -> Any:
         """Returns the value of a JSON text.
@@ -97,6 +101,16 @@ class Adapter:
             raise plain.refused(_joined(path, place), f"the stored value does not fit: {reason}") from error
         except Exception as error:
             raise plain.refused(path, f"the stored value can't be read: {_one_line(error)}") from error
+
+    def _check(self, value: object, body: bytes, path: str, unhinted: set[int]) -> None:
+        try:
+            again, compare = self._read(body, strict=True), self._doubtful
+        except Exception as error:  # noqa: BLE001 - validators of the user may raise anything
+            again, compare = self._read_leniently(value, body, path, error), True
+        if _MASK in body:
+            plain.find_fault(value, path, secrets=True)
+        if compare and (found := Comparison(unhinted).difference(value, again, path)):
+            raise plain.refused(*found)
 
     def _read_leniently(self, value: object, body: bytes, path: str, strictly: Exception) -> Any:
         try:
@@ -121,17 +135,22 @@ class Adapter:
 def _core_schema(hint: Any) -> CoreSchema:
     # In a tuple, because a configuration is refused for a class itself; arbitrary types are allowed here only
     # so that an error appears where such a value is met, not where a field of that type stands at None.
+    make: Any = TypeAdapter
     try:
-        make: Any = TypeAdapter
         wrapped = make(
             GenericAlias(tuple, (with_pydantic_typeddicts(hint),)),
             config=ConfigDict(arbitrary_types_allowed=True),
         ).core_schema
+        if wrapped["type"] == "definitions":
+            return {**wrapped, "schema": wrapped["schema"]["items_schema"][0]}
+        schema: CoreSchema = wrapped["items_schema"][0]
+    except PydanticUserError as error:
+        if error.code == "class-not-fully-defined":
+            msg = "a class named in it can't be found; define such classes at the level of the module"
+            raise Unusable(msg) from error
+        raise Unusable(_one_line(error)) from error
     except Exception as error:
         raise Unusable(_one_line(error)) from error
-    if wrapped["type"] == "definitions":
-        return {**wrapped, "schema": wrapped["schema"]["items_schema"][0]}
-    schema: CoreSchema = wrapped["items_schema"][0]
     return schema
 
 
@@ -163,6 +182,8 @@ def adapter_for(hint: Any, path: str) -> Adapter:
 
 
 def _any_to_plain(value: object) -> Any:
+    if (unhinted := _unhinted.get()) is not None:
+        unhinted.add(id(value))
     return to_plain(value, "value")
 
 

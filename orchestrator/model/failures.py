@@ -100,11 +100,12 @@ def error_type_name(error: ErrorType) -> str:
     Raises:
         InvalidArgument: Neither an exception class nor a name.
     """
-    if isinstance(error, type) and issubclass(error, BaseException):
-        return f"{error.__module__}.{error.__qualname__}"
-    if isinstance(error, str) and error and error.strip() == error:
-        return error
-    raise InvalidArgument("error type", f"give an exception class or its name, not {ascii(error)[:80]}")
+    given: object = error
+    if isinstance(given, type) and issubclass(given, BaseException):
+        return f"{given.__module__}.{given.__qualname__}"
+    if isinstance(given, str) and given and given.strip() == given:
+        return given
+    raise InvalidArgument("error type", f"give an exception class or its name, not {ascii(given)[:80]}")
 
 
 def failure_matches(failure: Failure, names: Sequence[str]) -> bool:

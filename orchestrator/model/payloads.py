@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from orchestrator.errors import PayloadError
 from orchestrator.model import jsontext, plain
@@ -247,13 +247,7 @@ def _untyped_text(value: object, path: str) -> _Text:
 
 
 def _typed_text(value: object, hint: Any, path: str) -> _Text:
-    adapter = adapter_for(hint, path)
-    data = adapter.dump(value, path)
-    try:
-        body = jsontext.write(data)
-    except Exception as error:  # noqa: BLE001 - explained, never swallowed
-        _explain(value, path, error)
-    adapter.check(value, body, path)
+    body, data = adapter_for(hint, path).write(value, path)
     return _Text(body, _canonical(body, data))
 
 
@@ -261,15 +255,8 @@ def _written(data: Any, path: str) -> _Text:
     try:
         body = jsontext.write(data)
     except Exception as error:  # noqa: BLE001 - explained, never swallowed
-        _explain(data, path, error)
+        plain.explain(data, path, error)
     return _Text(body, _canonical(body, data))
-
-
-def _explain(value: object, path: str, error: Exception) -> NoReturn:
-    plain.find_fault(value, path)
-    if isinstance(error, (jsontext.TooDeep, RecursionError)):
-        raise plain.refused(path, f"nested more than {jsontext.MAX_DEPTH} levels deep; make it flatter") from error
-    raise plain.refused(path, f"can't be stored as JSON: {error}") from error
 
 
 def _canonical(body: bytes, data: Any) -> bytes:

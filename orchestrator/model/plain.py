@@ -7,7 +7,7 @@ tuple, list and deque                           array
 set, frozenset                                  array, sorted, so that the same set is the same text
 dict                                            object; int, float, bool and None keys as JSON writes them
 dataclass, pydantic model                       object, as if their class had been the hint
-Enum member                                     its value
+Enum member                                     its value; its name if JSON does not know all values
 bytes, bytearray, memoryview                    base64 (URL-safe alphabet, padded)
 datetime, date, time, timedelta                 ISO 8601
 Decimal, UUID, Path, Fraction, complex, IP      their text
@@ -29,7 +29,7 @@ from enum import Enum
 from fractions import Fraction
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import PurePath
-from typing import Any
+from typing import Any, NoReturn
 from uuid import UUID
 
 from pydantic import BaseModel, SecretBytes, SecretStr
@@ -80,6 +80,16 @@ def sort_key(plain: Any) -> bytes:
     return jsontext.write(plain, canonical=True)
 
 
+def has_json_values(kind: type[Enum]) -> bool:
+    """Tells whether the members of an Enum are written by their values."""
+    return all(type(member.value) in (str, int, bool, float) for member in kind)
+
+
+def enum_text(member: Enum) -> Any:
+    """Returns what stands for an Enum member in JSON."""
+    return member.value if has_json_values(type(member)) else member.name
+
+
 def key_text(key: object, path: str) -> str:
     """Returns the text that stands for a dict key in JSON.
 
@@ -87,7 +97,7 @@ def key_text(key: object, path: str) -> str:
         PayloadError: The key has no such text.
     """
     if isinstance(key, Enum):
-        key = key.value
+        key = enum_text(key)
     if isinstance(key, str):
         return check_text(str.__str__(key), attribute(path, key))
     if key is None:
@@ -159,6 +169,18 @@ def find_fault(value: object, path: str, *, strangers: bool = False, secrets: bo
     _Search(strangers=strangers, secrets=secrets).visit(value, path)
 
 
+def explain(value: object, path: str, error: Exception) -> NoReturn:
+    """Raises the error for a value whose plain form could not be written as JSON text.
+
+    Raises:
+        PayloadError: Always; the place is named if it can be found.
+    """
+    find_fault(value, path)
+    if isinstance(error, (jsontext.TooDeep, RecursionError)):
+        raise refused(path, f"nested more than {jsontext.MAX_DEPTH} levels deep; make it flatter") from error
+    raise refused(path, f"can't be stored as JSON: {error}") from error
+
+
 class _Walk:
     """Keeps count of the containers around the present value, so that cycles and depth are noticed."""
 
@@ -185,7 +207,7 @@ class _Lowering(_Walk):
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, Enum):
-            return self.lower(value.value, path)
+            return self.lower(enum_text(value), path)
         if isinstance(value, str):
             return check_text(str.__str__(value), path)
         if isinstance(value, (int, float)):

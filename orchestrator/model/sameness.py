@@ -8,7 +8,7 @@ same fields read back as the wrong one without any error: that is what is looked
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -31,31 +31,63 @@ _SETS = (set, frozenset)
 _MISSING = object()
 
 
-def difference(sent: Any, read: Any, path: str) -> Difference | None:
-    """Returns the first place where the types differ, or None.
-
-    A subclass may come back as the class that was declared, an int as a float of the same value, an Enum
-    member as its plain value, a tuple as the list that was declared.
+class Comparison:
+    """Compares a value with what its JSON reads back as.
 
     Args:
-        sent: The value that was given.
-        read: What its JSON reads back as.
-        path: The place of both.
+        unhinted: Ids of values inside that stand where there is no type hint: they take the documented form.
     """
-    if type(sent) is type(read) and type(sent) in _SIMPLE:
+
+    def __init__(self, unhinted: Collection[int] = ()) -> None:
+        self._unhinted = unhinted
+
+    def difference(self, sent: Any, read: Any, path: str) -> Difference | None:
+        """Returns the first place where the types differ, or None.
+
+        A subclass may come back as the class that was declared, an int as a float of the same value, an Enum
+        member as its plain value, a tuple as the list that was declared.
+
+        Args:
+            sent: The value that was given.
+            read: What its JSON reads back as.
+            path: The place of both.
+        """
+        if (type(sent) is type(read) and type(sent) in _SIMPLE) or id(sent) in self._unhinted:
+            return None
+        if isinstance(sent, _SEQUENCES) and isinstance(read, _SEQUENCES):
+            return self._sequences(sent, read, path)
+        if isinstance(sent, Mapping) and isinstance(read, Mapping):
+            return self._mappings(sent, read, path)
+        if isinstance(sent, _SETS) and isinstance(read, _SETS):
+            return _sets(sent, read, path)
+        if not _same_kind(sent, read):
+            return path, _message(type_name(sent), read)
+        kind: Any = type(read)
+        names = _field_names(kind)
+        return self._attributes(sent, read, names, path) if names else None
+
+    def _sequences(self, sent: Sequence[Any], read: Sequence[Any], path: str) -> Difference | None:
+        for index, (a, b) in enumerate(zip_longest(sent, read)):
+            if found := self.difference(a, b, item(path, index)):
+                return found
         return None
-    if isinstance(sent, _SEQUENCES) and isinstance(read, _SEQUENCES):
-        return _first_of((item(path, index), a, b) for index, (a, b) in enumerate(zip_longest(sent, read)))
-    if isinstance(sent, Mapping) and isinstance(read, Mapping):
-        return _mappings(sent, read, path)
-    if isinstance(sent, _SETS) and isinstance(read, _SETS):
-        lost = {type(member) for member in sent} - {type(member) for member in read}
-        return (path, _message(next(iter(lost)).__name__, read)) if lost and not _similar(sent, read) else None
-    if not _same_kind(sent, read):
-        return path, _message(type_name(sent), read)
-    kind: Any = type(read)
-    names = _field_names(kind)
-    return _attributes(sent, read, names, path) if names else None
+
+    def _mappings(self, sent: Mapping[Any, Any], read: Mapping[Any, Any], path: str) -> Difference | None:
+        for (key, a), (again, b) in zip(sent.items(), read.items(), strict=False):
+            if not _same_kind(key, again):
+                return path, f"its key {ascii(key)[:40]} would be read back as {type_name(again)}, not {type_name(key)}"
+            if found := self.difference(a, b, attribute(path, key)):
+                return found
+        return None
+
+    def _attributes(self, sent: Any, read: Any, names: tuple[str, ...], path: str) -> Difference | None:
+        for name in names:
+            a, b = getattr(sent, name, _MISSING), getattr(read, name, _MISSING)
+            if a is _MISSING or b is _MISSING or (type(a) is type(b) and type(a) in _SIMPLE):
+                continue
+            if found := self.difference(a, b, attribute(path, name)):
+                return found
+        return None
 
 
 @lru_cache(maxsize=4096)
@@ -67,27 +99,10 @@ def _field_names(kind: Any) -> tuple[str, ...]:
     return ()
 
 
-def _first_of(places: Any) -> Difference | None:
-    for path, sent, read in places:
-        if found := difference(sent, read, path):
-            return found
-    return None
-
-
-def _mappings(sent: Mapping[Any, Any], read: Mapping[Any, Any], path: str) -> Difference | None:
-    for key, again in zip(sent, read, strict=False):
-        if not _same_kind(key, again):
-            return path, f"its key {ascii(key)[:40]} would be read back as {type_name(again)}, not {type_name(key)}"
-    return _first_of((attribute(path, key), a, b) for (key, a), b in zip(sent.items(), read.values(), strict=False))
-
-
-def _attributes(sent: Any, read: Any, names: tuple[str, ...], path: str) -> Difference | None:
-    for name in names:
-        a, b = getattr(sent, name, _MISSING), getattr(read, name, _MISSING)
-        if type(a) is type(b) and type(a) in _SIMPLE:
-            continue
-        if a is not _MISSING and b is not _MISSING and (found := difference(a, b, attribute(path, name))):
-            return found
+def _sets(sent: Any, read: Any, path: str) -> Difference | None:
+    for member in sent:
+        if not any(_same_kind(member, again) for again in read):
+            return path, _message(type_name(member), next(iter(read), None))
     return None
 
 
@@ -109,10 +124,6 @@ def _origin(value: Any) -> Any:
     """The generic class behind a parametrised model; else the class itself."""
     metadata: Any = getattr(type(value), "__pydantic_generic_metadata__", None)
     return (metadata and metadata["origin"]) or type(value)
-
-
-def _similar(sent: Any, read: Any) -> bool:
-    return len(sent) == len(read) and all(any(_same_kind(a, b) for b in read) for a in sent)
 
 
 def _message(sent: str, read: Any) -> str:

@@ -7,6 +7,7 @@ So the schema is copied and these nodes are changed:
 - bytes are base64 unless the class says otherwise; times and durations keep their microseconds;
 - fields that the code no longer knows are ignored, so that old rows still decode;
 - sets are written sorted; ``Any`` is written by the documented form (``orchestrator.model.plain``);
+- Enum members whose values JSON does not know (a tuple, a date) are written by name;
 - dict keys that would become one JSON key are refused; a None key stands as ``null``;
 - ``Iterable`` is read as a list, bytearray as bytes.
 """
@@ -15,11 +16,12 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
 from typing import Any, cast
 
 from pydantic_core import CoreSchema, core_schema
 
-from orchestrator.model.plain import key_text, refused, sort_key
+from orchestrator.model.plain import enum_text, has_json_values, key_text, refused, sort_key
 
 _OPAQUE = frozenset({"serialization", "metadata", "default", "expected", "members", "cls", "computed_fields"})
 _CLASSES = frozenset({"model", "dataclass"})
@@ -79,6 +81,8 @@ class Adjusted:
             self._notice_aliases(node["fields"])
         if kind == "generator":
             return _as_list(node)
+        if kind == "enum" and not has_json_values(node["cls"]):
+            return _enum_by_name(node["cls"])
         if kind == "is-instance" and node["cls"] is bytearray:
             return _bytearray_schema()
         if "serialization" in node:
@@ -152,6 +156,27 @@ def _bytearray_schema() -> dict[str, Any]:
 
     schema = core_schema.no_info_after_validator_function(
         bytearray, core_schema.bytes_schema(), serialization=core_schema.plain_serializer_function_ser_schema(write)
+    )
+    return cast("dict[str, Any]", schema)
+
+
+def _enum_by_name(kind: type[Enum]) -> dict[str, Any]:
+    def read(value: object) -> Enum:
+        if isinstance(value, kind):
+            return value
+        if isinstance(value, str) and value in kind.__members__:
+            return kind[value]
+        msg = f"one of {', '.join(kind.__members__)} is needed"
+        raise ValueError(msg)
+
+    def write(value: object) -> Any:
+        if not isinstance(value, kind):
+            msg = f"a member of {kind.__name__} is needed"
+            raise TypeError(msg)
+        return enum_text(value)
+
+    schema = core_schema.no_info_plain_validator_function(
+        read, serialization=core_schema.plain_serializer_function_ser_schema(write)
     )
     return cast("dict[str, Any]", schema)
 

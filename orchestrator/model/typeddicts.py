@@ -48,11 +48,11 @@ def _twin(source: Any, twins: dict[Any, Any]) -> Any:
         twin.__module__ = source.__module__
         twins[source] = twin
         hints = typing.get_type_hints(source, include_extras=True)
+        required = {name for name, hint in hints.items() if _is_required(hint, name in source.__required_keys__)}
         twin.__annotations__ = {
-            name: _marked(_replaced(_bare(hint), twins), required=name in source.__required_keys__)
-            for name, hint in hints.items()
+            name: _marked(_replaced(_bare(hint), twins), required=name in required) for name, hint in hints.items()
         }
-        twin.__required_keys__, twin.__optional_keys__ = source.__required_keys__, source.__optional_keys__
+        twin.__required_keys__, twin.__optional_keys__ = frozenset(required), frozenset(hints.keys() - required)
     return twins[source]
 
 
@@ -60,6 +60,12 @@ def _bare(hint: Any) -> Any:
     while typing.get_origin(hint) in (typing.Required, typing.NotRequired):
         (hint,) = typing.get_args(hint)
     return hint
+
+
+def _is_required(hint: Any, otherwise: bool) -> bool:
+    # Postponed annotations hide the marks from the class itself; the resolved hint shows them.
+    origin = typing.get_origin(hint)
+    return origin is typing.Required or (otherwise and origin is not typing.NotRequired)
 
 
 def _marked(hint: Any, *, required: bool) -> Any:
