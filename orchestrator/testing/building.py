@@ -1,0 +1,69 @@
+"""Building the engine of a test: the application's settings, everything else its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from celery import Celery
+
+from orchestrator.config import Settings, read_settings
+from orchestrator.engine.core import Engine
+from orchestrator.engine.observers import Observer
+from orchestrator.model.options import DEFAULT_ACTIVITY_OPTIONS, ActivityOptions
+from orchestrator.model.payloads import PayloadConverter
+from orchestrator.runtime.registry import default_registry
+from orchestrator.store.memory import URL, fresh_database
+from orchestrator.transport.messages import Transport
+from orchestrator.types import Clock
+
+_NEVER = timedelta(days=100 * 365)
+
+
+def make_engine(
+    app: Celery | None,
+    clock: Clock,
+    transport: Transport,
+    *,
+    observers: Sequence[Observer],
+    sleep: Callable[[float], None],
+    monotonic: Callable[[], float],
+) -> Engine:
+    """Returns an engine over a fresh database in memory.
+
+    Args:
+        app: The application whose settings hold; None for the defaults.
+        clock: The database's clock.
+        transport: Carries its messages.
+        observers: Told what happens.
+        sleep: Waits some seconds.
+        monotonic: Seconds on a clock that only goes forward.
+
+    Raises:
+        ConfigurationError: A setting of the app is wrong.
+    """
+    settings = _settings(app)
+    return Engine(
+        db=fresh_database(clock),
+        transport=transport,
+        registry=default_registry(),
+        converter=PayloadConverter(limit=settings.payload_limit),
+        settings=settings,
+        activity_defaults=_activity_defaults(settings.activity_defaults),
+        observers=tuple(observers),
+        sleep=sleep,
+        monotonic=monotonic,
+    )
+
+
+def _settings(app: Celery | None) -> Settings:
+    conf: Mapping[str, Any] = {} if app is None else app.conf
+    # The database is never the application's. The one worker of a test is this process, which is never lost.
+    ours = {"orchestrator_database_url": URL, "orchestrator_liveness_timeout": _NEVER}
+    return read_settings({**conf, **ours}, broker_url="memory://")
+
+
+def _activity_defaults(given: Any) -> ActivityOptions:
+    options = ActivityOptions(**given) if isinstance(given, Mapping) else given
+    return DEFAULT_ACTIVITY_OPTIONS if options is None else options.merged(DEFAULT_ACTIVITY_OPTIONS)
