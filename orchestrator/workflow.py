@@ -230,9 +230,9 @@ async def wait_condition(predicate: Callable[[], Any], *, timeout: timedelta | f
 @overload
 async def wait_for_signal(name: str, *, timeout: timedelta | float | None = None) -> Any: ...
 @overload
-async def wait_for_signal(name: str, type: type[_T], *, timeout: timedelta | float | None = None) -> _T: ...  # noqa: A002
+async def wait_for_signal(name: str, type: type[_T], *, timeout: timedelta | float | None = None) -> _T: ...
 @overload
-async def wait_for_signal(name: str, type: Any, *, timeout: timedelta | float | None = None) -> Any: ...  # noqa: A002
+async def wait_for_signal(name: str, type: Any, *, timeout: timedelta | float | None = None) -> Any: ...
 async def wait_for_signal(
     name: str,
     type: Any = UNSET,  # noqa: A002 - what it is
@@ -303,9 +303,10 @@ def side_effect(function: Callable[[], _T], *, name: str = "", type: Any = None)
         NotInWorkflow: No workflow code runs here.
     """
     execution = current("workflow.side_effect()")
-    if not callable(function) or inspect.iscoroutinefunction(function):
+    given: object = function
+    if not callable(given) or inspect.iscoroutinefunction(given):
         raise InvalidArgument("function", "give a plain function without arguments; await an activity for more")
-    label = name if name == "" else check_name(name, "name")
+    label = check_name(name, "name") if name != "" else ""
     hint = CallSignature.of(function).return_hint if type is None else type
     value: _T = execution.side_effect(label, function, hint)
     return value

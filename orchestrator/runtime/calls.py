@@ -1,21 +1,29 @@
 """Calling an activity that is given as a value: an activity, a name, or a Celery signature.
 
-What a name or a signature means is known above this layer, so :mod:`orchestrator.activity` says so here.
+A name alone is enough to schedule an activity. What is known above this layer, the options a name was defined
+with and what a signature holds, :mod:`orchestrator.activity` adds through ``set_activity_resolver``.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any, Protocol
 
-from orchestrator.errors import ConfigurationError, InvalidArgument
+from orchestrator.errors import InvalidArgument
+from orchestrator.model.names import check_name
+from orchestrator.model.options import ActivityOptions
+from orchestrator.model.payloads import CallSignature
+from orchestrator.runtime.context import current
+
+_INTERNAL = {"legacy", "celery_options"}
 
 
-class Activity(Protocol):
+class CallableActivity(Protocol):
     """An activity as workflow code calls it."""
 
-    def with_options(self, **options: Any) -> Activity:
+    def with_options(self, **options: Any) -> CallableActivity:
         """Returns the same activity with other options."""
         ...
 
@@ -24,18 +32,51 @@ class Activity(Protocol):
         ...
 
 
-Resolver = Callable[[Any], "tuple[Activity, tuple[Any, ...], dict[str, Any]]"]
-"""Returns the activity that a value stands for, and the arguments that the value itself holds.
+Resolved = tuple[CallableActivity, tuple[Any, ...], dict[str, Any]]
+"""An activity, and the arguments that came with it."""
 
-Raises InvalidArgument when it stands for none.
-"""
-
-_resolvers: list[Resolver] = []
+_resolvers: list[Callable[[Any], Resolved | None]] = []
 
 
-def set_activity_resolver(resolver: Resolver) -> None:
-    """Says what names and signatures mean; called once, by :mod:`orchestrator.activity`."""
+def set_activity_resolver(resolver: Callable[[Any], Resolved | None]) -> None:
+    """Says what names and signatures stand for; called once, by :mod:`orchestrator.activity`.
+
+    Args:
+        resolver: Returns the activity that a value stands for, and the arguments that the value itself holds;
+            None for a name that is not known here.
+    """
     _resolvers[:] = [resolver]
+
+
+class NamedActivity:
+    """An activity of which only the name is known here.
+
+    Args:
+        name: Its name.
+        options: Options of the call.
+    """
+
+    def __init__(self, name: str, options: ActivityOptions | None = None) -> None:
+        self.name = name
+        self._options = options or ActivityOptions()
+
+    def with_options(self, **options: Any) -> NamedActivity:
+        """Returns the same activity with other options.
+
+        Raises:
+            InvalidArgument: An unknown option, or a wrong value.
+        """
+        known = [field.name for field in fields(ActivityOptions) if field.name not in _INTERNAL]
+        unknown = next((name for name in options if name not in known), None)
+        if unknown is not None:
+            raise InvalidArgument(unknown, f"is not an option of an activity; there are {', '.join(known)}")
+        return NamedActivity(self.name, ActivityOptions(**options).merged(self._options))
+
+    def schedule(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> asyncio.Future[Any]:
+        """Schedules it and returns the future of its result, as plain JSON."""
+        execution = current(f"Calling the activity {self.name!r}")
+        payload = execution.converter.encode_call(CallSignature.untyped(), args, kwargs)
+        return execution.schedule_activity(self.name, self._options.queue, payload, self._options)
 
 
 async def call_activity(target: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -50,16 +91,27 @@ async def call_activity(target: Any, args: tuple[Any, ...], options: dict[str, A
         ActivityError: It failed.
         InvalidArgument: The target, an argument or an option is refused.
     """
-    if not _resolvers:
-        raise ConfigurationError("Import orchestrator.activity before calling activities by name.")
     left = dict(options)
     given, named = left.pop("args", None), left.pop("kwargs", None)
     if given is not None and args:
         raise InvalidArgument("args", "is given twice, by position and as args=")
-    for value, argument, kind in ((given, "args", (list, tuple)), (named, "kwargs", dict)):
-        if value is not None and not isinstance(value, kind):
-            raise InvalidArgument(argument, f"give a {'dict' if kind is dict else 'list'}, not {type(value).__name__}")
-    activity, own_args, own_kwargs = _resolvers[0](target)
+    if not (given is None or isinstance(given, (list, tuple))):
+        raise InvalidArgument("args", f"give a list, not {type(given).__name__}")
+    if not (named is None or isinstance(named, dict)):
+        raise InvalidArgument("kwargs", f"give a dict, not {type(named).__name__}")
+    activity, own_args, own_kwargs = _resolve(target)
     if left:
         activity = activity.with_options(**left)
     return await activity.schedule((*own_args, *args, *(given or ())), {**own_kwargs, **(named or {})})
+
+
+def _resolve(target: Any) -> Resolved:
+    for resolver in _resolvers:
+        found = resolver(target)
+        if found is not None:
+            return found
+    if not isinstance(target, str):
+        raise InvalidArgument(
+            "target", f"give an activity, its name or a Celery signature, not {type(target).__name__}"
+        )
+    return NamedActivity(check_name(target, "target")), (), {}

@@ -41,7 +41,9 @@ def check_handler(function: object, argument: str, *, may_await: bool) -> Callab
     """
     checked = _check_function(function, argument, "a handler")
     if inspect.isgeneratorfunction(checked) or inspect.isasyncgenfunction(checked):
-        raise InvalidArgument(argument, f"{checked.__qualname__} is a generator; write a def" + " or async def" * may_await)
+        raise InvalidArgument(
+            argument, f"{checked.__qualname__} is a generator; write a def" + " or async def" * may_await
+        )
     if inspect.iscoroutinefunction(checked) and not may_await:
         raise InvalidArgument(argument, f"{checked.__qualname__} is async, but a query answers at once; write a def")
     return checked

@@ -54,14 +54,21 @@ def compare(cause: Event, recorded: Sequence[Event], commands: Sequence[cmd.Comm
         difference = _difference(event.body, asked)
         if difference:
             raise NondeterminismError(
-                _text(f"event {event.seq} of its history is {describe(event.body)}", describe(asked), command, difference)
+                _text(
+                    f"event {event.seq} of its history is {describe(event.body)}", describe(asked), command, difference
+                )
             )
     if len(recorded) > len(commands):
         missing = recorded[len(commands)]
         last = commands[-1] if commands else None
         asked_text = "the run to end there" if isinstance(last, cmd.CloseRun) else "nothing more at that point"
         raise NondeterminismError(
-            _text(f"event {missing.seq} of its history is {describe(missing.body)}", asked_text, last, "a command is missing")
+            _text(
+                f"event {missing.seq} of its history is {describe(missing.body)}",
+                asked_text,
+                last,
+                "a command is missing",
+            )
         )
     if len(commands) > len(recorded):
         surplus = commands[len(recorded)]

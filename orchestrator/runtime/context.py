@@ -62,7 +62,9 @@ def refuse_inside_workflow(call: str) -> None:
     """
     if maybe_current() is None:
         return
-    instead = _INSTEAD.get(call.rpartition(".")[2].lstrip("a").rstrip("()"), "do it in an activity and await the activity")
+    instead = _INSTEAD.get(
+        call.rpartition(".")[2].removesuffix("()").removeprefix("a"), "do it in an activity and await the activity"
+    )
     raise InsideWorkflow(
         f"{call} reaches outside the workflow, which replay would repeat; workflow code can't call it: {instead}."
     )

@@ -186,12 +186,17 @@ def define(
 def _run_of(cls: type) -> Callable[..., Any]:
     found = [attribute for attribute, _, mark in _marked(cls) if mark.kind is MarkKind.RUN]
     if not found:
-        raise InvalidArgument("run", f"class {cls.__qualname__} has no method with @workflow.run; exactly one is needed")
+        raise InvalidArgument(
+            "run", f"class {cls.__qualname__} has no method with @workflow.run; exactly one is needed"
+        )
     if len(found) > 1:
-        raise InvalidArgument("run", f"class {cls.__qualname__} has {len(found)} methods with @workflow.run: {', '.join(found)}")
+        raise InvalidArgument(
+            "run", f"class {cls.__qualname__} has {len(found)} methods with @workflow.run: {', '.join(found)}"
+        )
     if found[0] not in vars(cls):
         raise InvalidArgument(
-            "run", f"class {cls.__qualname__} inherits {found[0]}(); define it there, since it names the workflow to start"
+            "run",
+            f"class {cls.__qualname__} inherits {found[0]}(); define it there, since it names the workflow to start",
         )
     return check_run(vars(cls)[found[0]], "run")
 
@@ -247,7 +252,8 @@ def _check_free(mark: Mark, attribute: str, taken: Mapping[str, SignalDefinition
     other = taken.get(mark.name)
     if other is not None:
         raise InvalidArgument(
-            attribute, f"handles {mark.kind} {mark.name!r}, which {other.handler}() handles already; give it another name"
+            attribute,
+            f"handles {mark.kind} {mark.name!r}, which {other.handler}() handles already; give it another name",
         )
 
 
@@ -255,7 +261,9 @@ def _declared(signals: object, handled: Mapping[str, SignalDefinition]) -> dict[
     if signals is None:
         return {}
     if not isinstance(signals, Mapping):
-        raise InvalidArgument("signals", f'give a dict of names and types, as {{"address": str}}, not {type(signals).__name__}')
+        raise InvalidArgument(
+            "signals", f'give a dict of names and types, as {{"address": str}}, not {type(signals).__name__}'
+        )
     declared = {}
     for key, hint in signals.items():
         name = check_name(key, "signals")

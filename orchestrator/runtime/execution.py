@@ -27,7 +27,7 @@ from orchestrator.runtime.activities import Activities
 from orchestrator.runtime.commandlog import CommandLog
 from orchestrator.runtime.ending import blocking_error
 from orchestrator.runtime.lines import current_line
-from orchestrator.runtime.loop import DurableTimer, WorkflowLoop
+from orchestrator.runtime.loop import DurableTimer, make_loop
 from orchestrator.runtime.signals import Signals
 from orchestrator.runtime.waits import Conditions
 
@@ -67,7 +67,7 @@ class Execution:
         self.closed = False
         self.state: Any = None
         """The instance of a workflow class; None for a function, and before the first event."""
-        self.loop = WorkflowLoop(self, self)
+        self.loop = make_loop(self, self)
         self.log = CommandLog(self.loop)
         self.activities = Activities(self, activity_defaults)
         self.signals = Signals(self)
@@ -110,7 +110,9 @@ class Execution:
         if self._fatal is not None:
             raise self._fatal
         if not self.is_open(body):
-            raise NondeterminismError(f"The run waits for nothing like {type(body).__name__}; discard the event instead.")
+            raise NondeterminismError(
+                f"The run waits for nothing like {type(body).__name__}; discard the event instead."
+            )
         self.now = max(self.now, at)
         self.loop.elapsed_us = self.now - self.info.started_at
         if isinstance(body, (ev.RunTerminated, ev.RunTimedOut)):
@@ -132,7 +134,7 @@ class Execution:
             if not self.loop.stopped:
                 self._change(body)
         except ReplayError as error:
-            self._fatal = self._fatal or error
+            self.block(error)
         while not self.loop.stopped:
             self.loop.run_until_idle()
             if self.loop.stopped or not self.conditions.settle():
@@ -216,7 +218,8 @@ class Execution:
         else:
             blocked = WorkflowCodeError(f"Workflow type {self.definition.name!r}: {what}: {error}")
             blocked.__cause__ = error
-        self._fatal = self._fatal or blocked
+        if self._fatal is None:
+            self._fatal = blocked
         self.loop.stopped = True
         return blocked
 
@@ -248,9 +251,7 @@ class Execution:
             data = recorded.value
         else:
             data = self._performed(name, function, hint)
-        self.log.add(
-            number, cmd.RecordSideEffect(number=number, name=name, value=data, line=current_line())
-        )
+        self.log.add(number, cmd.RecordSideEffect(number=number, name=name, value=data, line=current_line()))
         try:
             return self.converter.decode(data, hint, argument=name or "side effect")
         except PayloadError as error:
@@ -269,7 +270,7 @@ class Execution:
 
     # --- what workflow code asks for ------------------------------------------------------------
 
-    def schedule_activity(  # noqa: PLR0913, PLR0917
+    def schedule_activity(
         self,
         name: str,
         queue: str | None,
@@ -305,9 +306,7 @@ class Execution:
         number = self.log.next_number()
         timer.host, timer.number, timer.open = self, number, True
         self.timers[number] = (timer, due_at)
-        self.log.add(
-            number, cmd.StartTimer(number=number, due_at=due_at, duration_us=duration_us, line=current_line())
-        )
+        self.log.add(number, cmd.StartTimer(number=number, due_at=due_at, duration_us=duration_us, line=current_line()))
 
     def cancel_timer(self, timer: DurableTimer) -> None:
         """Cancels an open timer; one of the present activation leaves no trace."""
@@ -375,7 +374,7 @@ class Execution:
         task = asyncio.current_task(host) if host is not None else None
         hooks = sys.get_asyncgen_hooks()
         if host is not None and task is not None:
-            asyncio.tasks._leave_task(host, task)  # type: ignore[attr-defined]
+            asyncio.tasks._leave_task(host, task)
         asyncio._set_running_loop(self.loop)
         sys.set_asyncgen_hooks(firstiter=self.loop.keep_generator, finalizer=None)
         try:
@@ -384,7 +383,7 @@ class Execution:
             sys.set_asyncgen_hooks(*hooks)
             asyncio._set_running_loop(host)
             if host is not None and task is not None:
-                asyncio.tasks._enter_task(host, task)  # type: ignore[attr-defined]
+                asyncio.tasks._enter_task(host, task)
 
     @contextmanager
     def reading(self, who: str) -> Iterator[None]:

@@ -39,9 +39,7 @@ class Instance:
         activity_defaults: ActivityOptions,
     ) -> None:
         self.definition = definition
-        self._execution = Execution(
-            definition, info, input, converter=converter, activity_defaults=activity_defaults
-        )
+        self._execution = Execution(definition, info, input, converter=converter, activity_defaults=activity_defaults)
 
     @property
     def closed(self) -> bool:

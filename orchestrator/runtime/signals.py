@@ -160,19 +160,21 @@ class Signals:
         if definition.handler_of(name) is not None:
             problem = f"has a handler, which takes every signal {name!r}, so that this wait would never end"
         elif declared is not None and name not in declared:
-            problem = f"declares no signal {name!r}, so that none is accepted; add it to @workflow.defn(signals={{...}})"
+            problem = (
+                f"declares no signal {name!r}, so that none is accepted; add it to @workflow.defn(signals={{...}})"
+            )
         else:
             return (known.hints[0] if known is not None and known.hints else Any) if hint is UNSET else hint
-        raise self._execution.block(
-            WorkflowCodeError(f"wait_for_signal: workflow type {definition.name!r} {problem}.")
-        )
+        raise self._execution.block(WorkflowCodeError(f"wait_for_signal: workflow type {definition.name!r} {problem}."))
 
     def _value(self, signal: _Signal, hint: Any) -> Any:
         name = signal.body.name
         try:
             values = self._execution.converter.decode_args(signal.body.payload, (hint,), names=(name,))
             if len(values) > 1:
-                raise PayloadError(name, f"{len(values)} values were sent, and a wait takes one; send them as one value")
+                raise PayloadError(
+                    name, f"{len(values)} values were sent, and a wait takes one; send them as one value"
+                )
             if not values and hint not in (Any, None, type(None)):
                 # Lets the hint decide whether no value will do, as it does for Optional.
                 converter = self._execution.converter
@@ -180,5 +182,3 @@ class Signals:
         except PayloadError as error:
             raise self._execution.block(error, f"the value of signal {name!r} can't be read") from error
         return values[0] if values else None
-
-

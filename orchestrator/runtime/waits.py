@@ -75,11 +75,11 @@ class Conditions:
             except Exception as error:  # noqa: BLE001 - it belongs to the waiting code
                 ended.append((condition, error))
         self._open = still
-        for condition, error in ended:
-            if error is None:
+        for condition, problem in ended:
+            if problem is None:
                 condition.future.set_result(None)
             else:
-                condition.future.set_exception(error)
+                condition.future.set_exception(problem)
         return bool(ended)
 
     def _holds(self, predicate: Callable[[], Any]) -> bool:
