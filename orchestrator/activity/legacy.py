@@ -77,6 +77,7 @@ def of(task: Task[P, R], /, **options: Unpack[OptionArguments]) -> TaskReference
 
 def definition_of(task: Task[..., Any]) -> ActivityDefinition:
     """Returns a task as an activity: the definition of one that is ours, else a plain task's."""
+    task = getattr(task, "_get_current_object", lambda: task)()  # behind the proxy of a lazy or shared task
     own = getattr(task, "definition", None)
     if isinstance(own, ActivityDefinition):
         return own

@@ -51,6 +51,7 @@ class AttemptRequest:
     """Start time of the process that runs it, so that a reused pid is told apart."""
 
     request_dict: dict[str, Any]
+    id: str
 
     @property
     def ticket(self) -> Ticket | None:
@@ -83,7 +84,8 @@ class AttemptRequest:
         """Tells whether to drop the message. Ours are not dropped: cancelling is the workflow's business."""
         if self.ticket is None:
             return bool(super().revoked())  # type: ignore[misc]
-        logger.warning("Task %s belongs to a workflow, so it is not revoked; cancel the workflow.", self)
+        if self.id in state.revoked:
+            logger.warning("Task %s belongs to a workflow, so it is not revoked; cancel the workflow.", self)
         return False
 
     def reject(self, requeue: bool = False) -> None:
