@@ -140,6 +140,8 @@ class RunningActivity:
         self.info = info
         self.cancelled: str | None = None
         """Why it should stop, once that is known."""
+        self.worker_stopping = False
+        """True where a test says that the worker is shutting down."""
         self._report = report
         self._interval = interval
         self._monotonic = monotonic
@@ -241,4 +243,5 @@ def note_worker_shutdown() -> None:
 
 def is_worker_shutting_down() -> bool:
     """Tells whether the worker wants to end: finish soon, or heartbeat what is done and stop."""
-    return _stopping.is_set()
+    attempt = maybe_running()
+    return _stopping.is_set() or (attempt is not None and attempt.worker_stopping)
