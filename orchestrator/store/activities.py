@@ -79,7 +79,7 @@ _BEATING = (
     .where(*_HEARTBEAT_CHECKED, table.c.heartbeat_due_clock > bindparam("clock"))
     .limit(bindparam("limit"))
     .with_for_update(skip_locked=True)
-    .cte("beating")
+    .cte("beating", nesting=True)
 )
 _MOVE_HEARTBEAT_CHECKS = (
     sql_update(table)

@@ -135,8 +135,8 @@ def _probe_idle_connections(engine: Engine) -> None:
 def session_settings(conn: Connection) -> dict[str, str]:
     """Returns the settings of :data:`SETTINGS` and the isolation level in force, as PostgreSQL shows them."""
     names = ", ".join(f"'{name}'" for name in (*SETTINGS, "transaction_isolation"))
-    rows = conn.execute(text(f"SELECT name, current_setting(name) FROM pg_settings WHERE name IN ({names})"))  # noqa: S608
-    return dict(rows.tuples().all())
+    rows = conn.execute(text(f"SELECT name, current_setting(name) AS value FROM pg_settings WHERE name IN ({names})"))  # noqa: S608
+    return {row.name: row.value for row in rows}
 
 
 class SqliteConnection(sqlite3.Connection):

@@ -68,7 +68,7 @@ _POSTPONED = (
 )
 _POSTPONE = (
     update(table)
-    .where(table.c.id.in_(select(_POSTPONED.cte("postponed").c.id)))
+    .where(table.c.id.in_(select(_POSTPONED.cte("postponed", nesting=True).c.id)))
     .values(
         send_count=table.c.send_count + 1, published_at=bindparam("now"), next_send_at=bindparam("new_next_send_at")
     )

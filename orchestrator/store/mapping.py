@@ -1,4 +1,9 @@
-"""Between rows and records: the fields of a record are the columns of its table."""
+"""Between rows and records: the fields of a record are the columns of its table.
+
+A habit of the query modules: rows to be locked and changed in one statement are chosen by a CTE, which
+PostgreSQL never evaluates twice when it locks, *nested* in the IN: SQLite's driver counts the rows of a
+statement only when it begins with UPDATE or DELETE.
+"""
 
 from __future__ import annotations
 

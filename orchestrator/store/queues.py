@@ -36,7 +36,7 @@ _BEHIND = (
     select(table.c.queue)
     .where(*key(table, "queue"), table.c.progress_at < bindparam("reached"))
     .with_for_update(skip_locked=True, key_share=True)
-    .cte("behind")
+    .cte("behind", nesting=True)
 )
 _ADVANCE = update(table).where(table.c.queue.in_(select(_BEHIND.c.queue))).values(progress_at=bindparam("reached"))
 _ACTIVITIES = (
@@ -64,7 +64,7 @@ def progress(conn: Connection, queues: Collection[str]) -> dict[str, Micros]:
     found: dict[str, Micros] = {}
     for batch in batches(queues):
         rows = conn.execute(select(table.c.queue, table.c.progress_at).where(table.c.queue.in_(batch)))
-        found |= dict(rows.tuples().all())
+        found |= {row.queue: row.progress_at for row in rows}
     return found
 
 

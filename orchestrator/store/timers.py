@@ -24,7 +24,7 @@ _DUE = (
     .order_by(table.c.due_at)
     .limit(bindparam("limit"))
     .with_for_update(skip_locked=True)
-    .cte("due")
+    .cte("due", nesting=True)
 )
 # One statement, so that a timer is never read by one sweep and deleted by another.
 _POP_DUE = (
