@@ -81,7 +81,7 @@ class WorkflowEnvironment(WorkflowClient):
             app, self._clock, transport, observers=observers, sleep=self._wait, monotonic=self._monotonic
         )
         self._activities = ActivityRunner(
-            self._built, agenda=self._agenda, app=app or celery.current_app, settle=lambda: self._driver.drain()
+            self._built, agenda=self._agenda, app=app or celery.current_app, settle=self._settle
         )
         self._driver = Driver(
             self._built,
@@ -128,11 +128,14 @@ class WorkflowEnvironment(WorkflowClient):
         timeout: timedelta | float | None = None,
     ) -> R: ...
     @overload
+    def run(self, run: str, /, *args: Any, id: str | None = None, timeout: timedelta | float | None = None) -> Any: ...
     def run(
-        self, run: str, /, *args: Any, id: str | None = None, timeout: timedelta | float | None = None
-    ) -> Any: ...
-    def run(
-        self, run: Any, /, *args: Any, id: str | None = None, timeout: timedelta | float | None = None
+        self,
+        run: Any,
+        /,
+        *args: object,
+        id: str | None = None,  # noqa: A002 - the field's standard name
+        timeout: timedelta | float | None = None,
     ) -> Any:
         """Starts a workflow and returns its result, skipping time.
 
@@ -270,7 +273,9 @@ class WorkflowEnvironment(WorkflowClient):
             converter=self._built.converter,
         )
 
-    def calls(self, activity: ActivityCalls[..., Any] | celery.Task[..., Any] | str | None = None) -> list[ActivityCall]:
+    def calls(
+        self, activity: ActivityCalls[..., Any] | celery.Task[..., Any] | str | None = None
+    ) -> list[ActivityCall]:
         """Returns the attempts of an activity so far, in order, stubbed or not; of all activities without one.
 
         Raises:
@@ -298,6 +303,9 @@ class WorkflowEnvironment(WorkflowClient):
     def _monotonic(self) -> float:
         # Counted from the beginning, where a float still tells microseconds apart.
         return (self._clock.now() - self._began) / SECOND
+
+    def _settle(self) -> None:
+        self._driver.drain()
 
     def _wait(self, seconds: float) -> None:
         """What waits between two looks at a run: runs what is ready, else moves time."""

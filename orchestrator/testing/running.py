@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Any, cast
 
-from celery import Celery, Task
+from celery import Celery
 
 from orchestrator.activity import loop
 from orchestrator.activity.context import RunningActivity, entered
@@ -23,6 +23,7 @@ from orchestrator.store import workers
 from orchestrator.testing.agenda import Agenda
 from orchestrator.testing.calls import ActivityCall
 from orchestrator.testing.stubs import Stub, TestFailure
+from orchestrator.testing.targets import definition_behind
 from orchestrator.transport.messages import RunActivity
 from orchestrator.types import to_datetime
 from orchestrator.worker import execution
@@ -80,11 +81,9 @@ class ActivityRunner:
             if must_exist and found is None and name not in self.stubs:
                 raise InvalidArgument("activity", f"{name!r} is neither defined nor stubbed here")
             return name, found
-        definition = getattr(activity, "definition", None)
-        if isinstance(definition, ActivityDefinition):
+        definition = definition_behind(activity)
+        if definition is not None:
             return definition.name, definition
-        if isinstance(activity, Task):
-            return activity.name, definition_of(activity)
         raise InvalidArgument("activity", f"give an activity, a Celery task, or the name of one, not {activity!r:.80}")
 
     def find(self, name: str) -> ActivityDefinition | None:
