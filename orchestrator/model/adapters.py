@@ -26,6 +26,7 @@ from orchestrator.model.schemas import STORAGE_CONFIG, Adjusted
 from orchestrator.model.typeddicts import with_pydantic_typeddicts
 
 _MASK = b"**********"
+_REPLACEMENT = "\ufffd".encode()
 
 _unhinted: ContextVar[set[int] | None] = ContextVar("unhinted", default=None)
 """Ids of the values without a hint that the dump under way wrote in their documented form."""
@@ -107,6 +108,9 @@ class Adapter:
             again, compare = self._read(body, strict=True), self._doubtful
         except Exception as error:  # noqa: BLE001 - validators of the user may raise anything
             again, compare = self._read_leniently(value, body, path, error), True
+        if _REPLACEMENT in body:
+            # What pydantic writes for a lone surrogate in a key, and what the text may hold anyway.
+            plain.find_fault(value, path)
         if _MASK in body:
             plain.find_fault(value, path, secrets=True)
         if compare and (found := Comparison(unhinted).difference(value, again, path)):

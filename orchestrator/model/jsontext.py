@@ -109,7 +109,7 @@ def _check_depth(text: str, value: Any) -> None:
     if len(text) <= 2 * MAX_DEPTH or text.count("[") + text.count("{") <= MAX_DEPTH:
         return
     level = [value]
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(MAX_DEPTH):
         level = [
             item
             for container in level

@@ -49,8 +49,8 @@ def attribute(path: str, name: object) -> str:
     """Returns the path of a field, or of the value under a key."""
     if isinstance(name, str) and name.isidentifier():
         return f"{path}.{name}"
-    shown = ascii(name)[:40] if isinstance(name, (str, int, float, bool, type(None), bytes)) else type(name).__name__
-    return f"{path}[{shown}]"
+    shown = ascii(name)[:40] if isinstance(name, (str, float, bool, type(None), bytes, date, UUID)) else type_name(name)
+    return f"{path}[{name if type(name) is int and name.bit_length() < 200 else shown}]"
 
 
 def item(path: str, index: int) -> str:

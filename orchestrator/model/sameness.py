@@ -8,7 +8,7 @@ same fields read back as the wrong one without any error: that is what is looked
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -61,18 +61,22 @@ class Comparison:
         if isinstance(sent, _SETS) and isinstance(read, _SETS):
             return _sets(sent, read, path)
         if not _same_kind(sent, read):
-            return path, _message(type_name(sent), read)
+            return path, _message(sent, read)
         kind: Any = type(read)
         names = _field_names(kind)
         return self._attributes(sent, read, names, path) if names else None
 
     def _sequences(self, sent: Sequence[Any], read: Sequence[Any], path: str) -> Difference | None:
+        if _all_simple(sent, read):
+            return None
         for index, (a, b) in enumerate(zip_longest(sent, read)):
             if found := self.difference(a, b, item(path, index)):
                 return found
         return None
 
     def _mappings(self, sent: Mapping[Any, Any], read: Mapping[Any, Any], path: str) -> Difference | None:
+        if _all_simple(sent, read) and _all_simple(sent.values(), read.values()):
+            return None
         for (key, a), (again, b) in zip(sent.items(), read.items(), strict=False):
             if not _same_kind(key, again):
                 return path, f"its key {ascii(key)[:40]} would be read back as {type_name(again)}, not {type_name(key)}"
@@ -90,6 +94,12 @@ class Comparison:
         return None
 
 
+def _all_simple(sent: Iterable[Any], read: Iterable[Any]) -> bool:
+    """Members all of one simple type: the common case, without a look at each."""
+    kinds = set(map(type, sent))
+    return len(kinds) <= 1 and kinds <= _SIMPLE and kinds == set(map(type, read))
+
+
 @lru_cache(maxsize=4096)
 def _field_names(kind: Any) -> tuple[str, ...]:
     if issubclass(kind, BaseModel):
@@ -102,7 +112,7 @@ def _field_names(kind: Any) -> tuple[str, ...]:
 def _sets(sent: Any, read: Any, path: str) -> Difference | None:
     for member in sent:
         if not any(_same_kind(member, again) for again in read):
-            return path, _message(type_name(member), next(iter(read), None))
+            return path, _message(member, next(iter(read), None))
     return None
 
 
@@ -126,8 +136,10 @@ def _origin(value: Any) -> Any:
     return (metadata and metadata["origin"]) or type(value)
 
 
-def _message(sent: str, read: Any) -> str:
+def _message(sent: object, read: object) -> str:
+    if isinstance(sent, bool):
+        return f"give {type_name(read)}, not bool"
     return (
-        f"would be read back as {type_name(read)}, not {sent}: its type hint is ambiguous in JSON; "
+        f"would be read back as {type_name(read)}, not {type_name(sent)}: its type hint is ambiguous in JSON; "
         "declare one type, or a union with a discriminator"
     )

@@ -16,15 +16,16 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from enum import Enum
 from typing import Any, cast
 
 from pydantic_core import CoreSchema, core_schema
 
-from orchestrator.model.plain import enum_text, has_json_values, key_text, refused, sort_key
+from orchestrator.model.plain import check_number, enum_text, has_json_values, key_text, refused, sort_key
 
 _OPAQUE = frozenset({"serialization", "metadata", "default", "expected", "members", "cls", "computed_fields"})
-_CLASSES = frozenset({"model", "dataclass"})
+_DOUBTFUL = frozenset({"model", "dataclass", "union", "int", "float"})
 _OBJECTS = frozenset({"model", "dataclass", "typed-dict", "named-tuple"})
 _DICTS = frozenset({"dict", "ordered-dict", "counter"})
 
@@ -43,7 +44,8 @@ class Adjusted:
 
     Attributes:
         schema: The adjusted copy.
-        doubtful: JSON may read back as another type than was written: classes and unions are inside.
+        doubtful: JSON may read back as another type than was written: numbers (pydantic writes ``True`` under
+            an int as 1), classes or unions are inside.
         by_alias: Fields may be read by their alias too; False when an alias is the name of another field.
     """
 
@@ -71,7 +73,7 @@ class Adjusted:
         return self._adjusted(kind, new) if isinstance(kind, str) else new
 
     def _adjusted(self, kind: str, node: dict[str, Any]) -> dict[str, Any]:
-        if kind in _CLASSES or kind == "union":
+        if kind in _DOUBTFUL:
             self.doubtful = True
         if kind in _OBJECTS:
             node["config"] = _storage_config(node.get("config", {}))
@@ -92,8 +94,23 @@ class Adjusted:
         elif kind in ("set", "frozenset"):
             node["serialization"] = _wrapped(_sorted_set, node)
         elif kind in _DICTS:
-            _adjust_keys(node)
+            self._adjust_keys(node)
         return node
+
+    def _adjust_keys(self, node: dict[str, Any]) -> None:
+        keys: Any = node.get("keys_schema") or core_schema.any_schema()
+        kind = keys.get("type")
+        if kind == "str":
+            return
+        if kind == "any":
+            keys = core_schema.any_schema(serialization=core_schema.plain_serializer_function_ser_schema(_any_key))
+        elif kind == "nullable":
+            self.doubtful = True
+            keys = core_schema.no_info_before_validator_function(
+                _null_key, keys, serialization=_wrapped(_key_or_null, keys)
+            )
+        node["keys_schema"] = keys
+        node["serialization"] = _wrapped(_distinct_keys, node)
 
     def _notice_aliases(self, fields: Any) -> None:
         named = fields.items() if isinstance(fields, dict) else ((f.get("name"), f) for f in _dicts(fields))
@@ -181,21 +198,6 @@ def _enum_by_name(kind: type[Enum]) -> dict[str, Any]:
     return cast("dict[str, Any]", schema)
 
 
-def _adjust_keys(node: dict[str, Any]) -> None:
-    keys: Any = node.get("keys_schema") or core_schema.any_schema()
-    kind = keys.get("type")
-    if kind == "str":
-        return
-    if kind == "any":
-        keys = core_schema.any_schema(serialization=core_schema.plain_serializer_function_ser_schema(_any_key))
-    elif kind == "nullable":
-        keys = core_schema.no_info_before_validator_function(
-            _null_key, keys, serialization=_wrapped(_key_or_null, keys)
-        )
-    node["keys_schema"] = keys
-    node["serialization"] = _wrapped(_distinct_keys, node)
-
-
 def _any_key(key: object) -> str:
     return key_text(key, "key")
 
@@ -210,6 +212,9 @@ def _key_or_null(key: object, write: Callable[[Any], Any]) -> Any:
 
 def _distinct_keys(value: Any, write: Callable[[Any], Any]) -> Any:
     plain = write(value)
+    for key in value:
+        if isinstance(key, (float, Decimal)):
+            check_number(key, "key")
     if len(plain) != len(value):
         raise refused("key", "two keys become the same JSON key; use keys of one type")
     return plain
