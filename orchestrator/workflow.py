@@ -188,7 +188,7 @@ async def sleep(duration: timedelta | float) -> None:
         InvalidArgument: Of another type, NaN, or above 100 years.
         NotInWorkflow: No workflow code runs here.
     """
-    await current("workflow.sleep()").sleep(_wait(duration, "duration"))
+    await current("workflow.sleep()").timers.sleep(_wait(duration, "duration"))
 
 
 async def sleep_until(instant: datetime) -> None:
@@ -201,7 +201,7 @@ async def sleep_until(instant: datetime) -> None:
         InvalidArgument: Not a datetime, or one without a time zone.
         NotInWorkflow: No workflow code runs here.
     """
-    await current("workflow.sleep_until()").sleep_until(check_instant(instant, "instant"))
+    await current("workflow.sleep_until()").timers.sleep_until(check_instant(instant, "instant"))
 
 
 # --- waiting --------------------------------------------------------------------------------------

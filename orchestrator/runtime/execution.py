@@ -25,10 +25,12 @@ from orchestrator.model import events as ev
 from orchestrator.model.failures import encode_failure, failure_from_exception
 from orchestrator.runtime.activities import Activities
 from orchestrator.runtime.commandlog import CommandLog
+from orchestrator.runtime.disposal import discard
 from orchestrator.runtime.ending import blocking_error
 from orchestrator.runtime.lines import current_line
-from orchestrator.runtime.loop import DurableTimer, make_loop
+from orchestrator.runtime.loop import make_loop
 from orchestrator.runtime.signals import Signals
+from orchestrator.runtime.timers import Timers
 from orchestrator.runtime.waits import Conditions
 
 if TYPE_CHECKING:
@@ -67,14 +69,15 @@ class Execution:
         self.closed = False
         self.state: Any = None
         """The instance of a workflow class; None for a function, and before the first event."""
-        self.loop = make_loop(self, self)
+        self.timers = Timers(self)
+        self.loop = make_loop(self.timers, self)
         self.log = CommandLog(self.loop)
         self.activities = Activities(self, activity_defaults)
         self.signals = Signals(self)
         self.conditions = Conditions(self)
-        self.timers: dict[int, tuple[DurableTimer, Micros]] = {}
         self._input = input
         self._context = contextvars.Context()
+        self._active = False
         self._begun = False
         self._main: asyncio.Task[None] | None = None
         self._cancel_reason: str | None = None
@@ -90,7 +93,7 @@ class Execution:
             return False
         match body:
             case ev.TimerFired():
-                return body.number in self.timers
+                return self.timers.is_open(body.number)
             case ev.ActivityCompleted() | ev.ActivityFailed():
                 return body.number in self.activities.open
             case ev.RunStarted():
@@ -107,8 +110,7 @@ class Execution:
         Raises:
             ReplayError: The code can't go on; the execution is of no more use.
         """
-        if self._fatal is not None:
-            raise self._fatal
+        self._raise_fatal()
         if not self.is_open(body):
             raise NondeterminismError(
                 f"The run waits for nothing like {type(body).__name__}; discard the event instead."
@@ -121,11 +123,12 @@ class Execution:
         self.loop.muted = self.replaying
         with self.active():
             self._context.run(self._activate, body)
-        # Read through a name of its own: activating is what sets it.
-        fatal: ReplayError | None = self._fatal
-        if fatal is not None:
-            raise fatal
+        self._raise_fatal()
         return self.log.take()
+
+    def _raise_fatal(self) -> None:
+        if self._fatal is not None:
+            raise self._fatal
 
     def _activate(self, body: ev.EventBody) -> None:
         try:
@@ -135,10 +138,9 @@ class Execution:
                 self._change(body)
         except ReplayError as error:
             self.block(error)
-        while not self.loop.stopped:
+        self.loop.run_until_idle()
+        while self.conditions.settle():
             self.loop.run_until_idle()
-            if self.loop.stopped or not self.conditions.settle():
-                break
 
     def _change(self, body: ev.EventBody) -> None:
         match body:
@@ -147,8 +149,7 @@ class Execution:
             case ev.ActivityFailed():
                 self.activities.fail(body)
             case ev.TimerFired():
-                timer, _ = self.timers.pop(body.number)
-                self.loop.fire(timer)
+                self.timers.fire(body.number)
             case ev.SignalReceived():
                 self.signals.receive(body)
             case ev.RunStarted():
@@ -294,69 +295,6 @@ class Execution:
         """
         return self.activities.schedule(name, queue, payload, options, result_hint, line)
 
-    def start_timer(self, timer: DurableTimer, duration_us: Micros) -> None:
-        """Opens a timer for a duration from the time of the present event."""
-        self._open_timer(timer, self.now + duration_us, duration_us)
-
-    def start_timer_at(self, timer: DurableTimer, due_at: Micros) -> None:
-        """Opens a timer for an absolute instant."""
-        self._open_timer(timer, due_at, None)
-
-    def _open_timer(self, timer: DurableTimer, due_at: Micros, duration_us: Micros | None) -> None:
-        number = self.log.next_number()
-        timer.host, timer.number, timer.open = self, number, True
-        self.timers[number] = (timer, due_at)
-        self.log.add(number, cmd.StartTimer(number=number, due_at=due_at, duration_us=duration_us, line=current_line()))
-
-    def cancel_timer(self, timer: DurableTimer) -> None:
-        """Cancels an open timer; one of the present activation leaves no trace."""
-        if self.loop.stopped:
-            return
-        number = self.log.next_number()
-        del self.timers[timer.number]
-        if not self.log.elide(timer.number):
-            self.log.add(number, cmd.CancelTimer(number=number, target=timer.number, line=current_line()))
-
-    def start_timeout(self, future: asyncio.Future[Any], timeout_us: Micros | None, what: str) -> DurableTimer | None:
-        """Opens the timer that ends a wait with TimeoutError; None without a time-out."""
-        if timeout_us is None:
-            return None
-
-        def time_out() -> None:
-            if not future.done():
-                future.set_exception(TimeoutError(f"{what} timed out after {timeout_us / 1_000_000:g} s"))
-
-        timer = DurableTimer(self.loop.time() + timeout_us / 1_000_000, time_out, (), self.loop, None)
-        self.start_timer(timer, timeout_us)
-        return timer
-
-    async def sleep(self, duration_us: Micros) -> None:
-        """Sleeps on a durable timer, also for zero."""
-        timer, future = self._alarm()
-        self.start_timer(timer, duration_us)
-        await self._sleep_on(timer, future)
-
-    async def sleep_until(self, instant: Micros) -> None:
-        """Sleeps until an instant, on a durable timer."""
-        timer, future = self._alarm()
-        self.start_timer_at(timer, instant)
-        await self._sleep_on(timer, future)
-
-    def _alarm(self) -> tuple[DurableTimer, asyncio.Future[None]]:
-        future = self.loop.create_future()
-
-        def ring() -> None:
-            if not future.done():
-                future.set_result(None)
-
-        return DurableTimer(self.loop.time(), ring, (), self.loop, None), future
-
-    async def _sleep_on(self, timer: DurableTimer, future: asyncio.Future[None]) -> None:
-        try:
-            await future
-        finally:
-            timer.cancel()
-
     def generator(self, purpose: str) -> random.Random:
         """Returns the run's random generator for a purpose, seeded by the run id."""
         self.log.check_writable()
@@ -364,6 +302,17 @@ class Execution:
         if found is None:
             found = self._generators[purpose] = random.Random(f"{self.info.run_id}/{purpose}")
         return found
+
+    def dispose(self) -> None:
+        """Drops the run's code without running any of it. The execution is of no more use."""
+        if self._active:
+            raise RuntimeError("The code of this run is running; it can't be dropped in the middle of an activation.")
+        self.closed = True
+        left = self.loop.take_coroutines()
+        self.activities.open.clear()
+        self.timers.forget()
+        self.state = self._main = None
+        discard(left)
 
     # --- the thread -----------------------------------------------------------------------------
 
@@ -377,9 +326,11 @@ class Execution:
             asyncio.tasks._leave_task(host, task)
         asyncio._set_running_loop(self.loop)
         sys.set_asyncgen_hooks(firstiter=self.loop.keep_generator, finalizer=None)
+        self._active = True
         try:
             yield
         finally:
+            self._active = False
             sys.set_asyncgen_hooks(*hooks)
             asyncio._set_running_loop(host)
             if host is not None and task is not None:

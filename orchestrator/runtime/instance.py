@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import inspect
+import weakref
 from collections.abc import Sequence
 
 from orchestrator.errors import InvalidArgument, NondeterminismError, QueryError, ReplayError
@@ -41,6 +42,17 @@ class Instance:
         self.definition = definition
         self._execution = Execution(definition, info, input, converter=converter, activity_defaults=activity_defaults)
 
+        # Nothing inside refers to this object, so it goes as soon as its user drops it, and the code with it.
+        self._drop = weakref.finalize(self, self._execution.dispose)
+
+    def dispose(self) -> None:
+        """Drops the run's code without running any of it; dropping the last reference does the same.
+
+        Raises:
+            RuntimeError: The code is running.
+        """
+        self._drop()
+
     @property
     def closed(self) -> bool:
         """True once the run has ended."""
@@ -64,7 +76,7 @@ class Instance:
     @property
     def open_timers(self) -> dict[int, Micros]:
         """Due times of the open timers by number."""
-        return {number: due_at for number, (_, due_at) in self._execution.timers.items()}
+        return self._execution.timers.due_times
 
     @property
     def open_activities(self) -> dict[int, str]:

@@ -84,7 +84,6 @@ class DurableTimer(asyncio.TimerHandle):
 
     def cancel(self) -> None:
         if self.open and self.host is not None:
-            self.open = False
             self.host.cancel_timer(self)
         asyncio.Handle.cancel(self)
 

@@ -133,7 +133,7 @@ class Signals:
             self._kept.remove(kept)
             return self._value(kept, hint)
         wait = _Wait(name, execution.loop.create_future())
-        timer = execution.start_timeout(wait.future, timeout_us, f"wait_for_signal({name!r})")
+        timer = execution.timers.limit(wait.future, timeout_us, f"wait_for_signal({name!r})")
         self._opened(name, timer=timer.number if timer is not None else None)
         self._waits.append(wait)
         try:

@@ -49,7 +49,7 @@ class Conditions:
             return
         condition = _Condition(predicate, context, execution.loop.create_future())
         self._open.append(condition)
-        timer = execution.start_timeout(condition.future, timeout_us, "wait_condition")
+        timer = execution.timers.limit(condition.future, timeout_us, "wait_condition")
         try:
             await condition.future
         finally:
@@ -60,7 +60,7 @@ class Conditions:
 
     def settle(self) -> bool:
         """Evaluates the predicates, in order; True when some wait ended, so that the loop has work again."""
-        if not self._open:
+        if not self._open or self._execution.loop.stopped:
             return False
         still: list[_Condition] = []
         ended: list[tuple[_Condition, BaseException | None]] = []
