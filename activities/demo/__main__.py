@@ -55,7 +55,7 @@ def run(options: Options, console: Console) -> int:
     ):
         story = Story(ours, bare, reading.orders[: options.orders], view)
         story.play()
-        accounts, picture = story.accounts(), story.timeline(min(console.width, 110))
+        accounts, picture = story.accounts(), story.pictures(min(console.width, 120) if console.is_terminal else 110)
     console.print()
     for line in picture:
         console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -14,7 +14,7 @@ from activities.demo.progress import Mark, Track, running_steps, share_done
 from activities.demo.report import Account
 from activities.demo.settings import ARRIVE_WITHIN, LIVENESS_TIMEOUT, RULES
 from activities.demo.sides import ChainSide, Side
-from activities.demo.storyline import lanes_of
+from activities.demo.storyline import Record, lanes_of
 from activities.demo.timeline import Gap, draw
 from activities.demo.view import Frame, View
 from activities.demo.workflow_side import WorkflowSide
@@ -57,15 +57,15 @@ class Story:
         self._look()
 
     def play(self) -> None:
-        """Tell the whole story; afterwards ``accounts`` and ``timeline`` have what it came to.
+        """Tell the whole story; afterwards ``accounts`` and ``pictures`` have what it came to.
 
         Raises:
             DemoFailed: when something did not happen in time.
             ServerFailed: when a server process ended by itself.
         """
         self._ours.prepare()
-        self._start_servers()
         self._began = self._clock()
+        self._start_servers()
         self._until(self._time_to_kill, "both servers at work")
         self._kill()
         dead_until = self._clock() + DEAD_FOR
@@ -74,6 +74,7 @@ class Story:
         self._until(lambda: self._ours.retried() >= len(self._ours.lost), "started again")
         self._tell_recovery()
         self._until(self._all_ended, "approvals are sent as signals", answer=True)
+        self._view.say(f"{len(self._answered)} orders were approved or refused by a signal; all workflows have ended.")
         self._until(self._bare_is_quiet, "waiting whether the bare chains go on")
         self._view.show(self._frame("done", closing=True))
 
@@ -90,20 +91,27 @@ class Story:
             for name, side in (("workflows", self._ours), ("bare Celery chains", self._bare))
         ]
 
-    def timeline(self, width: int) -> list[str]:
-        """Return the picture of one order that was cut off, preferably one that needed an approval too."""
-        cut_off = [attempt.order_id for attempt in self._ours.lost] or self._open_at_kill
-        order = min(
-            (order for order in self._orders if order.order_id in cut_off or not cut_off),
-            key=lambda order: not RULES.needs_approval(order),
+    def pictures(self, width: int) -> list[str]:
+        """Return the timelines of an order that was cut off and of one that waited for an approval; best, they are one."""
+        cut_off = [attempt.order_id for attempt in self._ours.lost]
+        open_then = [order for order in self._orders if order.order_id in self._open_at_kill]
+        first = min(open_then, key=lambda order: (order.order_id not in cut_off, not RULES.needs_approval(order)))
+        chosen = [first]
+        if not RULES.needs_approval(first):
+            chosen += [order for order in open_then if RULES.needs_approval(order)][:1]
+        legend = "█ a call   ✗ its process died   ! the gateway failed   ┄ waiting   ▲ signal   ░ no process lived"
+        return [line for order in chosen for line in (*self._picture(order, width), "")] + [legend]
+
+    def _picture(self, order: Order, width: int) -> list[str]:
+        record = Record(
+            moments=self._ours.moments(order.order_id),
+            calls=[call for call in self._ours.shop.calls() if call.order_id == order.order_id],
+            effects=[entry for entry in self._ours.shop.ledger() if entry.order_id == order.order_id],
         )
-        calls = [call for call in self._ours.shop.calls() if call.order_id == order.order_id]
-        lanes = lanes_of(self._ours.moments(order.order_id), calls, self._gap, self._ours.dead_pids)
         outcome = self._ours.outcome(order.order_id)
         approved = f", approved by {outcome.approved_by}" if outcome.approved_by else ""
         head = f"Order {order.order_id} of {order.customer}, {order.price}: {outcome.ending}{approved}"
-        legend = "█ a call   ✗ its process died   ! the gateway failed   ┄ waiting   ▲ signal   ░ no process lived"
-        return [head, *draw(lanes, self._gap, width=width), legend]
+        return [head, *draw(lanes_of(record, self._gap, self._ours.dead_pids), self._gap, width=width)]
 
     # --- the chapters -------------------------------------------------------------------------------------
 
@@ -151,7 +159,7 @@ class Story:
     def _tell_recovery(self) -> None:
         waited = self._clock() - self._gap.end / 1_000_000
         self._view.say(
-            f"{len(self._open_at_kill)} open workflows were recovered from the database; {self._ours.retried()} of "
+            f"All {len(self._open_at_kill)} open workflows go on from the database; {self._ours.retried()} of "
             f"{len(self._ours.lost)} cut-off attempts were made again within {waited:.1f} s (a process that is silent "
             f"for {LIVENESS_TIMEOUT.total_seconds():.0f} s counts as dead here, 30 s by default)."
         )

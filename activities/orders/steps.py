@@ -64,9 +64,9 @@ def void_invoice(order: Order) -> str:
 
 
 @activity.defn(start_to_close_timeout=_PATIENCE)
-def remind_approver(order: Order) -> str:
-    """Remind whoever approves big orders that one is waiting."""
-    return _step("remind_approver", order)
+def remind_approver(order: Order, number: int) -> str:
+    """Remind whoever approves big orders that one is waiting, for the first, second, … time."""
+    return _step(f"remind_approver {number}", order)
 
 
 @activity.defn(start_to_close_timeout=_PATIENCE)

@@ -126,7 +126,7 @@ class Fulfil:
                 await workflow.wait_condition(lambda: self._verdict is not None, timeout=rules.remind_after)
             except TimeoutError:
                 if reminder < rules.reminders:
-                    await remind_approver.execute(order)
+                    await remind_approver.execute(order, reminder + 1)
             else:
                 break
         if self._verdict is None:

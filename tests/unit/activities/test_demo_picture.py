@@ -8,7 +8,7 @@ from rich.console import Console
 
 from activities.demo.progress import Mark, Track, read_tracks, running_steps, share_done
 from activities.demo.report import Account, final_table
-from activities.demo.storyline import Moment, lanes_of
+from activities.demo.storyline import Moment, Record, lanes_of
 from activities.demo.timeline import Gap, Kind, Lane, Stretch, draw
 from activities.demo.view import Frame, LiveView, PlainView, choose, words
 from activities.orders.effects import Entry, Tally
@@ -117,14 +117,15 @@ def test_an_order_story_shows_calls_retries_and_the_wait_for_approval() -> None:
         entry("charge", at=8 * SECOND, attempt=3, pid=NEW),
         entry("ship", at=13 * SECOND, pid=NEW),
     ]
-    lanes = lanes_of(moments, calls, Gap(start=3 * SECOND, end=5 * SECOND), (OLD,))
+    effects = [entry("charge"), entry("ship")]
+    record = Record(moments=moments, calls=calls, effects=effects)
+    lanes = lanes_of(record, Gap(start=3 * SECOND, end=5 * SECOND), (OLD,))
     assert [lane.label for lane in lanes] == ["charge", "approval", "ship"]
     assert [(stretch.end, stretch.ends_with) for stretch in lanes[0].stretches][1:] == [
         (3 * SECOND, "✗"),
         (9 * SECOND, ""),
     ]
-    assert lanes[0].note == f"3 calls: one died with process {OLD}"
-    assert lanes[1].note == "1 reminder, then a signal"
+    assert [lane.note for lane in lanes] == ["3 calls, 1 effect", "answered by a signal", ""]
     assert (lanes[1].stretches[0].start, lanes[1].stretches[0].end) == (9 * SECOND, 13 * SECOND)
 
 
