@@ -30,7 +30,7 @@ from orchestrator.errors import ReplayError
 from orchestrator.model.records import Attention, InboxRow, RunRecord, RunStatus
 from orchestrator.store import inbox, runs
 from orchestrator.store.database import RunLock
-from orchestrator.store.failures import CommitUnknown, DecisionOutdated, GateBusy
+from orchestrator.store.failures import CommitUnknown, TryAgain
 
 logger = logging.getLogger(__name__)
 
@@ -40,8 +40,8 @@ MAX_ROUNDS = 50
 """Most rounds one decision task makes before it wakes another."""
 MAX_SECONDS = 5.0
 """Longest one decision task goes on before it wakes another."""
-MAX_RESTARTS = 20
-"""Most rounds in a row that may be lost to others' commits."""
+RESTART_PAUSE = 0.005
+"""Seconds of pause per round made so far, after a round that was lost to somebody else's commit."""
 
 
 class Outcome(StrEnum):
@@ -88,8 +88,9 @@ def decide(engine: Engine, run_id: str) -> Outcome:
             first = done.outcome
         if done.outcome not in _GOES_ON or not _has_more(engine, run_id):
             return first or done.outcome
-        lost = done.outcome is Outcome.OUTDATED and count >= MAX_RESTARTS
-        if lost or engine.monotonic() - started > MAX_SECONDS:
+        if done.outcome is Outcome.OUTDATED:
+            engine.sleep(RESTART_PAUSE * count)
+        if engine.monotonic() - started > MAX_SECONDS:
             break
     wake(engine, [run_id])
     return first or Outcome.OUTDATED
@@ -110,11 +111,13 @@ def _tell(engine: Engine, done: _Round) -> None:
 def _round(engine: Engine, run_id: str) -> _Round:
     try:
         with engine.db.lock_run(run_id) as lock:
-            if lock is None:
-                return _Round(outcome=_why_no_lock(engine, run_id))
-            return _decide_locked(engine, lock)
-    except (DecisionOutdated, GateBusy):
+            if lock is not None:
+                return _decide_locked(engine, lock)
+    except TryAgain:
+        # Nothing was committed; the caller starts over from what the database holds now.
         return _Round(outcome=Outcome.OUTDATED)
+    # Looked up only after the connection was given back: no decision ever holds two.
+    return _Round(outcome=_why_no_lock(engine, run_id))
 
 
 def _why_no_lock(engine: Engine, run_id: str) -> Outcome:

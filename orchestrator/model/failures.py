@@ -94,7 +94,7 @@ class Failure:
         return failure_matches(self, (error_type_name(error),))
 
 
-def error_type_name(error: ErrorType) -> str:
+def error_type_name(error: ErrorType, argument: str = "error type") -> str:
     """Returns the name by which an error class is stored: ``module.Class``; a name is returned as it is.
 
     Raises:
@@ -105,7 +105,7 @@ def error_type_name(error: ErrorType) -> str:
         return f"{given.__module__}.{given.__qualname__}"
     if isinstance(given, str) and given and given.strip() == given:
         return given
-    raise InvalidArgument("error type", f"give an exception class or its name, not {ascii(given)[:80]}")
+    raise InvalidArgument(argument, f"give an exception class or its name, not {ascii(given)[:80]}")
 
 
 def failure_matches(failure: Failure, names: Sequence[str]) -> bool:
@@ -125,12 +125,17 @@ def _matches(failure: Failure, name: str) -> bool:
         return failure.kind is FailureKind.APPLICATION
     module, _, bare = name.rpartition(".")
     if not module:
-        return any(bare == known.rpartition(".")[2] for known in failure.types)
+        return any(bare == _bare(known) for known in failure.types)
     if module == "builtins":
         return False
-    return bare == failure.type or any(
-        bare == known.rpartition(".")[2] for known in failure.types if not known.startswith("builtins.")
-    )
+    if failure.types and failure.type != _bare(failure.types[0]) and failure.type == bare:
+        # ApplicationError(type="CardDeclined") stands for a class of that name.
+        return True
+    return any(bare == _bare(known) for known in failure.types if not known.startswith("builtins."))
+
+
+def _bare(name: str) -> str:
+    return name.rpartition(".")[2]
 
 
 def failure_from_exception(error: BaseException) -> Failure:

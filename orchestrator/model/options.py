@@ -48,7 +48,9 @@ class RetryPolicy:
         if self.maximum_interval is not None:
             cap = check_duration(self.maximum_interval, "maximum_interval")
             if cap < first:
-                raise InvalidArgument("maximum_interval", "is shorter than initial_interval; raise it or lower the other")
+                raise InvalidArgument(
+                    "maximum_interval", "is shorter than initial_interval; raise it or lower the other"
+                )
         _check_float(self.backoff_coefficient, "backoff_coefficient", minimum=1.0, maximum=None)
         _check_float(self.jitter, "jitter", minimum=0.0, maximum=1.0)
         if self.maximum_attempts is not None:
@@ -57,7 +59,7 @@ class RetryPolicy:
             self.non_retryable_error_types, Sequence
         ):
             raise InvalidArgument("non_retryable_error_types", "give a list of exception classes or names")
-        names = tuple(error_type_name(item) for item in self.non_retryable_error_types)
+        names = tuple(error_type_name(item, "non_retryable_error_types") for item in self.non_retryable_error_types)
         object.__setattr__(self, "non_retryable_error_types", names)
 
     def to_json(self) -> Attributes:
@@ -139,9 +141,7 @@ TIMEOUTS = (
     "heartbeat_timeout",
 )
 
-DEFAULT_ACTIVITY_OPTIONS = ActivityOptions(
-    retry_policy=RetryPolicy(), start_to_close_timeout=timedelta(seconds=300)
-)
+DEFAULT_ACTIVITY_OPTIONS = ActivityOptions(retry_policy=RetryPolicy(), start_to_close_timeout=timedelta(seconds=300))
 """The product's defaults: 10 attempts from 1 s doubling to 100 s, start-to-close 300 s."""
 
 LEGACY_ACTIVITY_OPTIONS = ActivityOptions(retry_policy=NO_RETRY)

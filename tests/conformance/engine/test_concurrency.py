@@ -12,18 +12,24 @@ from typing import Any
 import pytest
 
 from orchestrator import workflow
+from orchestrator.engine import sweeping
 from orchestrator.engine.decision import Outcome, decide
 from orchestrator.engine.sweep import sweep
 from orchestrator.model.records import RunStatus
+from orchestrator.store.sweeps import Tick
 from orchestrator.types import SECOND
 from tests.conformance.engine.world import World
 
 REPEATS = 50
 
 
+others_ended = threading.Semaphore(0)
+
+
 @workflow.defn(name="concurrency.slow")
 async def slow() -> str:
-    time.sleep(0.05)  # holds the run's lock for long enough that all others find it taken
+    for _ in range(9):  # holds the run's lock until all the others have ended
+        assert others_ended.acquire(timeout=30), "a decider waits for the lock"
     return "done"
 
 
@@ -76,22 +82,26 @@ def test_ten_deciders_woken_for_one_run_one_decides_and_nine_end_without_waiting
     world = make_world(pool_size=12)
     world.start("concurrency.slow")
     run_id = world.run().run_id
-    outcomes = at_once([lambda: decide(world.engine, run_id)] * 10)
+    at_once([world.run] * 10)  # opens the connections, so that the ten arrive together
+
+    def decide_and_tell() -> Outcome:
+        outcome = decide(world.engine, run_id)
+        others_ended.release()
+        return outcome
+
+    outcomes = at_once([decide_and_tell] * 10)
+    others_ended.acquire(blocking=False)  # the decider's own
     assert sorted(outcomes) == sorted([Outcome.DECIDED] + [Outcome.TAKEN] * 9)
     assert world.status() is RunStatus.COMPLETED
 
 
 def test_a_thousand_timers_due_in_one_second_all_fire_once_with_two_sweeps(make_world: Callable[..., World]) -> None:
     one, other = make_world(), make_world()
-    other.clock = one.clock
     one.start("concurrency.many_timers", 1000)
     one.decisions()
     one.clock.advance_to(one.clock.now() + 11 * SECOND + SECOND // 10)
-    object.__setattr__(other.engine.db, "_clock", one.clock) if hasattr(other.engine.db, "_clock") else None
-    from orchestrator.engine import sweeping
-    from orchestrator.store.sweeps import Tick
-
-    tick = Tick(clock=0, now=one.clock.now())
+    other.clock.advance_to(one.clock.now())
+    tick = Tick(clock=0, at=one.clock.now(), previous_at=None)
 
     def fire(world: World) -> int:
         total = 0

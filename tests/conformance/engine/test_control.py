@@ -141,7 +141,7 @@ def test_a30_f16_the_code_sees_a_cancellation_at_its_await_and_may_clean_up(worl
     world.work()
     assert [name for name, _ in world.calls] == ["cleanup"]
     assert world.status() is RunStatus.CANCELED
-    assert attempts.complete(world.engine, claim, world.encode("late"))
+    assert attempts.complete(world.engine, claim, world.encode("late")) is False
     world.work()
     assert world.inbox() == []
     assert world.kinds()[-1] == "RunCanceled"
@@ -176,7 +176,7 @@ def test_a30_terminating_runs_no_code_and_is_recorded_with_its_reason(world: Wor
     assert world.status() is RunStatus.TERMINATED
     assert world.kinds()[-1] == "RunTerminated"
     assert world.run().close_reason == "stop it"
-    assert attempts.heartbeat(world.engine, claim, None).cancel_requested
+    assert attempts.heartbeat(world.engine, claim, None).current is False
     assert world.observer.names()[-1] == "run_closed"
 
 

@@ -17,7 +17,7 @@ from orchestrator.model import commands as cmd
 from orchestrator.model import events as ev
 from orchestrator.model.records import Attention, RunStatus
 from orchestrator.runtime.instance import Instance
-from orchestrator.store import history
+from orchestrator.store import history, runs
 from orchestrator.store.failures import DecisionOutdated
 from tests.conformance.engine.world import World
 
@@ -187,9 +187,8 @@ def test_a10_a_decision_by_someone_who_lost_the_lock_cannot_commit(make_world: C
         pytest.skip("on PostgreSQL the row lock itself is held to the commit; test_locks tears its connection")
     with world.db.lock_run(run.run_id) as lock:
         assert lock is not None
+        lock.run()
         with world.db.write() as conn:
-            from orchestrator.store import runs
-
             runs.update(conn, run.run_id, {"decision_token": "somebody else's"})
         with pytest.raises(DecisionOutdated):
             lock.connection()

@@ -75,7 +75,7 @@ class World:
         self.observer = Recorder()
         self.functions: dict[str, Callable[..., Any]] = {}
         self.calls: list[tuple[str, list[Any]]] = []
-        self.db = Database.open(url, clock=self.clock)
+        self.db = Database.open(url, clock=self.clock, pool_size=settings.get("pool_size", 5))
         self.converter = PayloadConverter()
         self.engine = Engine(
             db=self.db,
