@@ -12,17 +12,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any
 
 from orchestrator import errors
-from orchestrator.errors import InvalidArgument, PayloadError
+from orchestrator.errors import PayloadError
 from orchestrator.model.adapters import to_plain
 from orchestrator.model.failure_text import class_name, clean, message_of, qualified_name, traceback_of
+from orchestrator.model.failure_types import EVERYTHING, ErrorType, error_type_name, type_matches, types_of
 from orchestrator.model.payloads import PayloadConverter
 from orchestrator.types import Micros, to_micros
 
-ErrorType: TypeAlias = type[BaseException] | str
-"""An exception class, or its bare or qualified name."""
+__all__ = [
+    "CAUSE_LIMIT",
+    "GROUP_LIMIT",
+    "ErrorType",
+    "Failure",
+    "FailureKind",
+    "decode_failure",
+    "encode_failure",
+    "error_type_name",
+    "exception_from_failure",
+    "failure_from_exception",
+    "failure_matches",
+]
 
 CAUSE_LIMIT = 20
 """Causes and groups that are kept below one another."""
@@ -31,8 +43,6 @@ GROUP_LIMIT = 20
 """Members of one exception group that are kept."""
 
 _TOTAL_LIMIT = 100
-
-_EVERYTHING = frozenset({"Exception", "BaseException", "builtins.Exception", "builtins.BaseException"})
 
 
 class FailureKind(StrEnum):
@@ -94,20 +104,6 @@ class Failure:
         return failure_matches(self, (error_type_name(error),))
 
 
-def error_type_name(error: ErrorType, argument: str = "error type") -> str:
-    """Returns the name by which an error class is stored: ``module.Class``; a name is returned as it is.
-
-    Raises:
-        InvalidArgument: Neither an exception class nor a name.
-    """
-    given: object = error
-    if isinstance(given, type) and issubclass(given, BaseException):
-        return f"{given.__module__}.{given.__qualname__}"
-    if isinstance(given, str) and given and given.strip() == given:
-        return given
-    raise InvalidArgument(argument, f"give an exception class or its name, not {ascii(given)[:80]}")
-
-
 def failure_matches(failure: Failure, names: Sequence[str]) -> bool:
     """Tells whether a failure is of one of these types, or of a subclass of one.
 
@@ -115,27 +111,9 @@ def failure_matches(failure: Failure, names: Sequence[str]) -> bool:
         failure: The failure.
         names: Bare names (``CardDeclined``) or qualified ones (``shop.errors.CardDeclined``).
     """
-    return any(_matches(failure, name) for name in names)
-
-
-def _matches(failure: Failure, name: str) -> bool:
-    if name in (failure.type, *failure.types):
+    if failure.kind is FailureKind.APPLICATION and not EVERYTHING.isdisjoint(names):
         return True
-    if name in _EVERYTHING:
-        return failure.kind is FailureKind.APPLICATION
-    module, _, bare = name.rpartition(".")
-    if not module:
-        return any(bare == _bare(known) for known in failure.types)
-    if module == "builtins":
-        return False
-    if failure.types and failure.type != _bare(failure.types[0]) and failure.type == bare:
-        # ApplicationError(type="CardDeclined") stands for a class of that name.
-        return True
-    return any(bare == _bare(known) for known in failure.types if not known.startswith("builtins."))
-
-
-def _bare(name: str) -> str:
-    return name.rpartition(".")[2]
+    return any(type_matches(failure.type, failure.types, name) for name in names)
 
 
 def failure_from_exception(error: BaseException) -> Failure:
@@ -171,7 +149,7 @@ class _Capture:
         failure = Failure(
             kind=_kind_of(error),
             type=class_name(type(error)),
-            types=_types_of(error),
+            types=types_of(error),
             message=message_of(error),
             traceback=traceback_of(error),
             cause=self._cause(error, inside),
@@ -220,7 +198,7 @@ def _length_from(error: BaseException) -> int:
 
 
 def _cut(error: BaseException, note: str) -> Failure:
-    return Failure(kind=_kind_of(error), type=class_name(type(error)), types=_types_of(error), message=f"(cut: {note})")
+    return Failure(kind=_kind_of(error), type=class_name(type(error)), types=types_of(error), message=f"(cut: {note})")
 
 
 def _kind_of(error: BaseException) -> FailureKind:
@@ -233,11 +211,6 @@ def _kind_of(error: BaseException) -> FailureKind:
         (errors.WorkflowError, FailureKind.WORKFLOW),
     )
     return next((kind for base, kind in kinds if isinstance(error, base)), FailureKind.APPLICATION)
-
-
-def _types_of(error: BaseException) -> tuple[str, ...]:
-    bases = [base for base in type(error).__mro__ if issubclass(base, BaseException)]
-    return tuple(qualified_name(base) for base in bases if base not in (Exception, BaseException))
 
 
 def _attributes_of(error: BaseException) -> dict[str, Any]:
@@ -285,8 +258,8 @@ def exception_from_failure(failure: Failure) -> Exception:
             failure=failure.cause,
         )
     elif failure.kind is FailureKind.TIMEOUT:
-        timeout_type = str(failure.attributes.get("timeout_type", ""))
-        error = errors.ActivityTimeout(failure.message, timeout_type=timeout_type, failure=failure)
+        timeout_type = failure.attributes.get("timeout_type") or next(iter(failure.details or ()), "")
+        error = errors.ActivityTimeout(failure.message, timeout_type=str(timeout_type), failure=failure)
     elif failure.kind is FailureKind.WORKER_LOST:
         error = errors.WorkerLost(failure.message, failure=failure)
     elif failure.kind is FailureKind.CANCELLED:
