@@ -35,7 +35,7 @@ def ends_without_code(run: RunRecord, rows: Sequence[InboxRow]) -> bool:
     return run.status is RunStatus.PENDING and any(row.kind is InboxKind.CANCEL for row in rows)
 
 
-def end_without_code(engine: Engine, run: RunRecord, lock: RunLock, rows: list[InboxRow]) -> Advance:
+def end_without_code(run: RunRecord, lock: RunLock, rows: list[InboxRow]) -> Advance:
     """Ends the run; messages that no code will see are recorded before the closing event."""
     lock.enter_gate(run.lineage_id)
     everything = rows + lock.inbox(ALL_ROWS, exclude={row.id for row in rows})
@@ -61,7 +61,7 @@ def behind_gate(engine: Engine, run: RunRecord, lock: RunLock, step: Advance) ->
     seen = {row.id for row in step.rows}
     late = lock.inbox(ALL_ROWS, exclude=seen)
     if ends_without_code(run, late):
-        return end_without_code(engine, run, lock, [row for row in step.rows if row is not START])
+        return end_without_code(run, lock, [row for row in step.rows if row is not START])
     assert step.end is not None
     unapplied = [row for row in step.rows[step.end + 1 :] + late if row.kind.is_message and row is not START]
     rest = [row for row in step.rows[step.end + 1 :] + late if row not in unapplied]

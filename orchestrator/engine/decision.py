@@ -128,10 +128,10 @@ def _why_no_lock(engine: Engine, run_id: str) -> Outcome:
 def _decide_locked(engine: Engine, lock: RunLock) -> _Round:
     run = lock.run()
     if not run.status.is_open:
-        return _empty_closed(lock, run)
+        return _empty_closed(lock)
     rows = lock.inbox(DRAIN_ROWS)
     if closing.ends_without_code(run, rows):
-        return _finish(engine, lock, run, closing.end_without_code(engine, run, lock, rows))
+        return _finish(engine, lock, run, closing.end_without_code(run, lock, rows))
     if run.attention is Attention.BLOCKED and ignores_wakeups(engine, run, lock.now()):
         return _Round(outcome=Outcome.BLOCKED)
     if not rows and run.status is RunStatus.RUNNING and run.attention is not Attention.BLOCKED:
@@ -185,7 +185,7 @@ def _notices(run: RunRecord, step: Advance) -> tuple[tuple[str, RunNotice], ...]
     return started + closed
 
 
-def _empty_closed(lock: RunLock, run: RunRecord) -> _Round:
+def _empty_closed(lock: RunLock) -> _Round:
     rows = lock.inbox(DRAIN_ROWS)
     if rows:
         inbox.delete(lock.connection(), [row.id for row in rows])

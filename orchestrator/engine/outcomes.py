@@ -110,7 +110,13 @@ def end_lost(engine: Engine, conn: Connection, row: ActivityRecord) -> Ended:
 def end_cancelled(engine: Engine, conn: Connection, row: ActivityRecord) -> Ended:
     """The activity was cancelled and its attempt is over; the workflow went on long ago."""
     now = engine.db.now(conn)
-    values = {**_UNCLAIMED, "state": ActivityState.CANCELED, "closed_at": now, "next_send_at": None, "deadline_at": None}
+    values = {
+        **_UNCLAIMED,
+        "state": ActivityState.CANCELED,
+        "closed_at": now,
+        "next_send_at": None,
+        "deadline_at": None,
+    }
     activities.update(conn, row.run_id, row.number, values)
     return Ended(row=row)
 

@@ -34,7 +34,8 @@ def _grown(initial: Micros, coefficient: float, power: int, cap: Micros) -> Micr
         return min(initial, cap)
     if math.log(initial) + power * math.log(coefficient) >= math.log(cap):
         return cap
-    return min(cap, int(initial * coefficient**power))
+    grown: float = coefficient**power
+    return min(cap, int(initial * grown))
 
 
 def resend_delay(count: int, first: Micros, cap: Micros) -> Micros:

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-
-from orchestrator.version import VERSION
 from orchestrator.engine.core import PYTHON_VERSION, Engine
 from orchestrator.engine.decision import decide
 from orchestrator.engine.targets import Target, find_run, open_leaf
@@ -22,6 +20,7 @@ from orchestrator.model.payloads import Payload
 from orchestrator.model.records import Attention, InboxKind, RunRecord, RunStatus
 from orchestrator.store import inbox, runs, signals
 from orchestrator.store.database import Connection
+from orchestrator.version import VERSION
 
 START_TRIES = 5
 """Each try lost means that somebody else's start or close of this id committed in between."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
 from orchestrator.engine.core import Engine
 from orchestrator.engine.targets import Target, find_run, open_leaf
 from orchestrator.engine.wakeups import wake, wake_for_row

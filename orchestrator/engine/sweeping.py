@@ -24,7 +24,7 @@ from orchestrator.transport.messages import Message
 from orchestrator.types import Micros
 
 
-def fire_timers(engine: Engine, tick: Tick, limit: int) -> int:
+def fire_timers(engine: Engine, _tick: Tick, limit: int) -> int:
     """Turns due timers into inbox rows."""
 
     def fire(conn: Connection) -> list[str]:
@@ -40,7 +40,7 @@ def fire_timers(engine: Engine, tick: Tick, limit: int) -> int:
     return len(run_ids)
 
 
-def send_activities(engine: Engine, tick: Tick, limit: int) -> int:
+def send_activities(engine: Engine, _tick: Tick, limit: int) -> int:
     """Publishes attempts that are due: retries for the first time, unclaimed ones again."""
 
     def take(conn: Connection) -> tuple[int, list[ActivityRecord]]:
@@ -85,7 +85,9 @@ def _may_resend(
     return may_send
 
 
-def _settle_rows(engine: Engine, rows: list[ActivityRecord], settle: Callable[[Connection, ActivityRecord], Ended]) -> None:
+def _settle_rows(
+    engine: Engine, rows: list[ActivityRecord], settle: Callable[[Connection, ActivityRecord], Ended]
+) -> None:
     """Ends attempts one transaction each, if they are still as the sweep saw them; announces each."""
     for seen in rows:
 
@@ -99,7 +101,7 @@ def _settle_rows(engine: Engine, rows: list[ActivityRecord], settle: Callable[[C
             ended.announce(engine)
 
 
-def pass_deadlines(engine: Engine, tick: Tick, limit: int) -> int:
+def pass_deadlines(engine: Engine, _tick: Tick, limit: int) -> int:
     """Ends attempts and activities whose deadline passed."""
     with engine.db.read() as conn:
         now = engine.db.now(conn)
@@ -152,7 +154,7 @@ def find_lost(engine: Engine, tick: Tick, limit: int) -> int:
     return min(len(rows), limit)
 
 
-def wake_inboxes(engine: Engine, tick: Tick, limit: int) -> int:
+def wake_inboxes(engine: Engine, _tick: Tick, limit: int) -> int:
     """Wakes runs whose inbox rows were not drained in time: their wake-up was lost, or waits in a backlog."""
 
     def take(conn: Connection) -> tuple[int, list[Message]]:
@@ -170,7 +172,7 @@ def wake_inboxes(engine: Engine, tick: Tick, limit: int) -> int:
     return _take_and_publish(engine, take, "wake inboxes")
 
 
-def wake_runs(engine: Engine, tick: Tick, limit: int) -> int:
+def wake_runs(engine: Engine, _tick: Tick, limit: int) -> int:
     """Wakes runs that were not begun in time, and blocked runs whose next try is due."""
     passed: list[str] = []
 
@@ -202,9 +204,7 @@ def _next_check(engine: Engine, run: RunRecord, now: Micros, *, again: bool) -> 
     return values | ({"published_at": now, "send_count": run.send_count + 1} if again else {})
 
 
-def _take_and_publish(
-    engine: Engine, take: Callable[[Connection], tuple[int, list[Message]]], what: str
-) -> int:
+def _take_and_publish(engine: Engine, take: Callable[[Connection], tuple[int, list[Message]]], what: str) -> int:
     count, messages = engine.db.run(take, what=what)
     engine.transport.publish(messages)
     return count

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
 from orchestrator.errors import WorkflowNotFound
 from orchestrator.model.records import RunRecord
 from orchestrator.store import runs

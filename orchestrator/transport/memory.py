@@ -40,7 +40,7 @@ class MemoryTransport:
         with self._lock:
             return bool(self._messages)
 
-    def activity_queue(self, name: str, explicit: str | None) -> str:
+    def activity_queue(self, name: str, explicit: str | None) -> str:  # noqa: ARG002 - the protocol's signature
         """Returns the explicit queue, else the default one."""
         return explicit or self._default_queue
 

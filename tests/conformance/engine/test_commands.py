@@ -38,10 +38,15 @@ def test_a16_a_wait_is_recorded_once_with_its_timers_number(world: World) -> Non
 calls: list[str] = []
 
 
+def _second() -> dict[str, int]:
+    calls.append("second")
+    return {"n": 1}
+
+
 @workflow.defn(name="commands.side_effect")
 async def side_effect() -> list[object]:
     first = workflow.side_effect(lambda: calls.append("first"), name="first")
-    second = workflow.side_effect(lambda: calls.append("second") or {"n": 1}, name="second")
+    second = workflow.side_effect(_second, name="second")
     await asyncio.sleep(1)
     return [first, second, workflow.side_effect(lambda: 3, name="third")]
 

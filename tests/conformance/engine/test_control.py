@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from datetime import timedelta
 
@@ -32,10 +33,8 @@ async def cleans_up() -> str:
 
 @workflow.defn(name="control.swallows", signals={"go": str})
 async def swallows() -> str:
-    try:
+    with contextlib.suppress(asyncio.CancelledError):
         await workflow.wait_for_signal("go", str)
-    except asyncio.CancelledError:
-        pass
     return await workflow.wait_for_signal("go", str)
 
 

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 
 from orchestrator import workflow
-from orchestrator.engine import changes, decision
+from orchestrator.engine import decision
 from orchestrator.engine.decision import Outcome, decide
 from orchestrator.engine.observers import Observer
 from orchestrator.model import commands as cmd
@@ -123,7 +123,7 @@ def test_a07_a_crash_in_a_decision_leaves_the_run_as_it_was_and_the_cancel_in_it
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(changes.history, "append", crash)
+        patch.setattr(history, "append", crash)
         with pytest.raises(KeyboardInterrupt):
             decide(world.engine, before.run_id)
     assert (world.run(), world.events()) == (before, events)
