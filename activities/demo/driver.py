@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from activities.demo.errors import DemoFailed
 from activities.demo.progress import Mark, Track, running_steps, share_done
 from activities.demo.report import Account
-from activities.demo.settings import ARRIVE_WITHIN, LIVENESS_TIMEOUT, RULES
+from activities.demo.settings import ARRIVE_WITHIN, LIVENESS_TIMEOUT, RULES, THREADS
 from activities.demo.sides import ChainSide, Side
 from activities.demo.storyline import Record, lanes_of
 from activities.demo.timeline import Gap, draw
@@ -128,10 +128,17 @@ class Story:
         )
 
     def _time_to_kill(self) -> bool:
-        tracks = self._tracks[self._ours]
-        return share_done(tracks) >= KILL_AT and running_steps(tracks) >= 2
+        return share_done(self._tracks[self._ours]) >= KILL_AT
+
+    def _await_work_in_hand(self) -> None:
+        """Wait for a moment at which most threads are in the middle of a step: a kill between steps shows nothing."""
+        for wanted in (THREADS - 1,) * 200 + (1,) * 200:
+            if running_steps(self._ours.tracks(self._orders)) >= wanted:
+                return
+            self._sleep(0.01)
 
     def _kill(self) -> None:
+        self._await_work_in_hand()
         self._alive = False
         pids = [side.kill() for side in self._sides]
         self._gap = Gap(start=self._micros(), end=self._micros())
@@ -232,6 +239,7 @@ class Story:
             state=state,
             workflows=self._tracks[self._ours],
             chains=self._tracks[self._bare],
+            given=frozenset(order.order_id for order in self._orders[: self._arrived]),
             waiting=self._waiting() - self._answered,
             closing=closing,
         )

@@ -38,7 +38,8 @@ class Frame:
     state: str
     workflows: Sequence[Track]
     chains: Sequence[Track]
-    waiting: frozenset[str]  # ids of the orders that wait for an approval
+    given: frozenset[str]  # ids of the orders that were given in
+    waiting: frozenset[str]  # and of those that wait for an approval
     closing: bool = False  # nothing will change any more: what has not ended never will
 
 
@@ -62,20 +63,20 @@ class View(ABC):
         return None
 
 
-def words(track: Track, *, waiting: bool = False, closing: bool = False) -> str:
+def words(track: Track, frame: Frame, *, workflow: bool) -> str:
     """Return in words where an order stands."""
     if track.ending is not None:
         return track.ending.value
-    if not track.begun:
-        return "lost" if closing else ""
-    if closing:
+    if track.order.order_id not in frame.given:
+        return ""
+    if frame.closing:
         return "stuck"
     if track.cut_off:
         return "cut off"
-    if waiting:
+    if workflow and track.order.order_id in frame.waiting:
         return "waits for approval"
     running = [step for step, mark in track.marks.items() if mark is Mark.RUNNING]
-    return " + ".join(running) if running else "…"
+    return " + ".join(running) if running else "queued"
 
 
 def choose(frame: Frame, room: int) -> list[int]:
@@ -130,9 +131,8 @@ class LiveView(View):
 
 def _cells(frame: Frame, place: int) -> list[RenderableType]:
     ours, bare = frame.workflows[place], frame.chains[place]
-    order = ours.order
-    ours_words = words(ours, waiting=order.order_id in frame.waiting)
-    return [order.order_id, order.price, _marks(ours), ours_words, _marks(bare), words(bare, closing=frame.closing)]
+    ours_words, bare_words = words(ours, frame, workflow=True), words(bare, frame, workflow=False)
+    return [ours.order.order_id, ours.order.price, _marks(ours), ours_words, _marks(bare), bare_words]
 
 
 def _marks(track: Track) -> Text:

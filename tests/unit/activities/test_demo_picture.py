@@ -42,13 +42,12 @@ def test_an_order_that_has_not_come_in_has_only_steps_to_come() -> None:
 def test_a_step_that_was_asked_for_and_is_not_done_is_running() -> None:
     read = track(calls=["reserve_stock", "charge"], effects=["reserve_stock"])
     assert marks(read) == "●◐○○○"
-    assert words(read) == "charge"
     assert running_steps([read]) == 1
 
 
 def test_a_running_step_of_a_dead_process_is_cut_off_until_it_is_made_again() -> None:
     cut_off = track(calls=["reserve_stock", "charge"], effects=["reserve_stock"], dead=(OLD,))
-    assert (marks(cut_off), words(cut_off)) == ("●✗○○○", "cut off")
+    assert (marks(cut_off), cut_off.cut_off) == ("●✗○○○", True)
     calls = [entry("charge"), entry("charge", pid=NEW, attempt=2)]
     assert read_tracks([ORDER], calls, [], (OLD,))[0].marks["charge"] is Mark.RUNNING
 
@@ -133,7 +132,31 @@ def frame(*, seconds: float = 1.0, closing: bool = False) -> Frame:
     calls = [entry("reserve_stock"), entry("notify")]
     ours = read_tracks(ORDERS, calls, [entry("notify")], ())
     bare = read_tracks(ORDERS, [entry("charge")], [], (OLD,))
-    return Frame(seconds=seconds, state="working", workflows=ours, chains=bare, waiting=frozenset(), closing=closing)
+    given = frozenset(order.order_id for order in ORDERS[:-1])
+    waiting = frozenset({ORDERS[2].order_id})
+    return Frame(
+        seconds=seconds,
+        state="working",
+        workflows=ours,
+        chains=bare,
+        given=given,
+        waiting=waiting,
+        closing=closing,
+    )
+
+
+def test_words_say_where_an_order_stands() -> None:
+    now = frame()
+    assert [words(track, now, workflow=True) for track in now.workflows[:3]] == [
+        "out of stock",
+        "queued",
+        "waits for approval",
+    ]
+    assert [words(track, now, workflow=False) for track in now.chains[:3]] == ["cut off", "queued", "queued"]
+    assert words(now.workflows[-1], now, workflow=True) == ""
+    assert words(now.chains[1], frame(closing=True), workflow=False) == "stuck"
+    running = track(calls=["reserve_stock", "charge"], effects=["reserve_stock"])
+    assert words(running, now, workflow=True) == "charge"
 
 
 def test_the_live_view_has_a_line_for_each_order_and_both_ways_beside_each_other() -> None:
