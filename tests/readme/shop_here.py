@@ -4,5 +4,4 @@ import os
 
 from shop.celery import app
 
-app.conf.broker_url = os.environ["BROKER_URL"]
-app.conf.orchestrator_database_url = os.environ["DATABASE_URL"]
+app.conf.update(broker_url=os.environ["BROKER_URL"], orchestrator_database_url=os.environ["DATABASE_URL"])
