@@ -8,28 +8,38 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.cli.errors import Misused
 
+if TYPE_CHECKING:
+    from orchestrator.client import WorkflowClient
+    from orchestrator.model.payloads import CallSignature
 
-def read_inputs(words: Sequence[str], inputs: Sequence[str], hints: Sequence[Any] | None) -> list[Any]:
-    """Returns the positional arguments of a start, a signal or a query.
+
+def read_inputs(
+    client: WorkflowClient, words: Sequence[str], inputs: Sequence[str], signature: CallSignature | None
+) -> Sequence[Any]:
+    """Returns the positional arguments of a start, a signal or a query, with the types it declares.
 
     Args:
+        client: Converts values.
         words: What was typed as plain arguments.
         inputs: What was given with ``--input``.
-        hints: Type hints of the parameters, None when they are not known here.
+        signature: What is called; None when that is not known here.
 
     Raises:
         Misused: Both forms are mixed, or an ``--input`` is not JSON.
+        InvalidArgument: There are too many or too few, or one does not fit; the parameter is named.
     """
     if words and inputs:
         raise Misused("Give the arguments either as plain words or with --input, not both.")
+    hints = [] if signature is None else [parameter.hint for parameter in signature.positional]
     if inputs:
-        return [_json(text, f"--input number {index}") for index, text in enumerate(inputs, 1)]
-    known = list(hints or ())
-    return [_word(word, known[index] if index < len(known) else None) for index, word in enumerate(words)]
+        values = [_json(text, f"--input number {index}") for index, text in enumerate(inputs, 1)]
+    else:
+        values = [_word(word, hints[index] if index < len(hints) else None) for index, word in enumerate(words)]
+    return values if signature is None else client.typed_values(signature, values)
 
 
 def read_json(text: str | None, option: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +13,7 @@ from orchestrator.cli.text import to_json
 if TYPE_CHECKING:
     from orchestrator.cli.session import Session
     from orchestrator.client import WorkflowHandle
+    from orchestrator.model.payloads import CallSignature
 
 run_option = click.option("--run-id", metavar="ID", help="The lineage of this run instead of the latest one.")
 input_option = click.option(
@@ -42,8 +42,9 @@ def signal_command(
 ) -> None:
     """Send signal NAME with ARGS to workflow ID."""
     handle = session.durable.get_handle(workflow_id, run_id)
-    hints = _hints(session, handle, "signals", name) if args else None
-    receipt = handle.signal(name, *read_inputs(args, inputs, hints), signal_id=signal_id)
+    signature = _signature(session, handle, "signals", name)
+    values = read_inputs(session.durable, args, inputs, signature)
+    receipt = handle.signal(name, *values, signal_id=signal_id)
     if session.out.as_json:
         session.out.json(receipt)
     elif receipt.stored:
@@ -73,8 +74,8 @@ def query_command(
     The run is replayed right here with the code of the app; nothing is written.
     """
     handle = session.durable.get_handle(workflow_id, run_id).with_plain_values()
-    hints = _hints(session, handle, "queries", name) if args else None
-    answer = handle.query(name, *read_inputs(args, inputs, hints))
+    signature = _signature(session, handle, "queries", name)
+    answer = handle.query(name, *read_inputs(session.durable, args, inputs, signature))
     if session.out.as_json:
         session.out.json({"id": workflow_id, "query": name, "answer": answer})
     else:
@@ -103,10 +104,10 @@ def terminate_command(session: Session, /, *, workflow_id: str, reason: str, run
     _told(session, workflow_id, "terminate", f"Terminated {workflow_id}")
 
 
-def _hints(session: Session, handle: WorkflowHandle[Any, Any], kind: str, name: str) -> Sequence[Any] | None:
+def _signature(session: Session, handle: WorkflowHandle[Any, Any], kind: str, name: str) -> CallSignature | None:
     definition = session.durable.definition_of(handle.describe().type)
     found = None if definition is None else getattr(definition, kind).get(name)
-    return None if found is None else found.hints
+    return None if found is None else found.signature
 
 
 def _told(session: Session, workflow_id: str, what: str, line: str) -> None:

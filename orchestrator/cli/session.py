@@ -50,8 +50,8 @@ class Session:
         Raises:
             Misused: ``-A`` was not given.
         """
-        # What Celery falls back to without -A: an app called "default" without a module and a broker.
-        if self._app.main in (None, "default") and not self._app.conf.get("orchestrator_database_url"):
+        # What Celery falls back to without -A: an app of this name, without modules and a broker.
+        if self._app.main == "default" and "orchestrator_database_url" not in self._app.conf:
             raise Misused(NO_APP.format(command=self.command), as_json=self.out.as_json)
         self._app.loader.import_default_modules()
         return self._app

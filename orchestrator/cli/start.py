@@ -50,9 +50,10 @@ def start_command(
       celery -A shop workflow start fulfil 42 999 --id order-42
       celery -A shop workflow start fulfil --input '"42"' --input 999
     """
-    definition = session.durable.definition_of(type_)
-    values = read_inputs(args, inputs, definition.input_hints if definition else None)
-    handle = session.durable.start(type_, *values, id=workflow_id, memo=read_json(memo, "--memo"), **options)
+    durable = session.durable
+    definition = durable.definition_of(type_)
+    values = read_inputs(durable, args, inputs, definition.signature if definition else None)
+    handle = durable.start(type_, *values, id=workflow_id, memo=read_json(memo, "--memo"), **options)
     if wait:
         wait_and_print(session, handle, timeout, wait_when_blocked)
     elif session.out.as_json:

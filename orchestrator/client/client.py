@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, overload
 
 from orchestrator.client import reading
@@ -22,6 +22,7 @@ from orchestrator.types import RunCoroutine
 if TYPE_CHECKING:
     from orchestrator.client.views import Page
     from orchestrator.engine.core import Engine
+    from orchestrator.model.payloads import CallSignature
     from orchestrator.runtime.definition import WorkflowDefinition
 
 W = TypeVar("W")
@@ -213,6 +214,21 @@ class WorkflowClient:
         return reading.list_page(self._engine, count, cursor, filters)
 
     alist = twin(list)  # noqa: A003 - our method is meant
+
+    def typed_values(self, signature: CallSignature, values: Sequence[Any]) -> Sequence[Any]:
+        """Returns plain JSON values as the types that the parameters of a signature declare.
+
+        Args:
+            signature: Of a definition, or of one of its signals or queries.
+            values: Positional arguments.
+
+        Raises:
+            InvalidArgument: There are too many or too few, or one does not fit; the parameter is named.
+        """
+        slots, _ = signature.bind(values, {})
+        converter, names = self._engine.converter, [slot.label for slot in slots]
+        plain = converter.encode_args(values, (), names=names)
+        return converter.decode_args(plain.data, [slot.hint for slot in slots], names=names)
 
     def definition_of(self, workflow_type: str) -> WorkflowDefinition | None:
         """Returns the code of a workflow type, or None when this process has none.

@@ -252,8 +252,9 @@ class WorkflowHandle(Generic[W, R]):
     def _target(self) -> Target:
         return Target(namespace=self._engine.settings.namespace, workflow_id=self.id, run_id=self.run_id)
 
-    def _sleep(self, seconds: float, /) -> None:
-        self._client._sleep(seconds)  # noqa: SLF001 - as above
+    @property
+    def _sleep(self) -> Callable[[float], None]:
+        return self._client._sleep  # noqa: SLF001 - as above
 
     def _known_definition(self, engine: Engine) -> WorkflowDefinition | None:
         """Returns the workflow's code, if this process has it."""

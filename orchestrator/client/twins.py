@@ -55,8 +55,9 @@ Pauses: TypeAlias = Generator[float, None, R]
 class CanSleep(Protocol):
     """Who offers :func:`waiting` methods says how to wait."""
 
-    def _sleep(self, seconds: float, /) -> None:
-        """Waits; ``time.sleep`` outside of tests."""
+    @property
+    def _sleep(self) -> Callable[[float], None]:
+        """Waits a number of seconds; ``time.sleep`` outside of tests."""
         ...
 
 

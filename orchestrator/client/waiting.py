@@ -29,6 +29,9 @@ LONGEST_PAUSE = 0.25
 GROWTH = 1.5
 """Seconds between two looks: short work is noticed at once, long waits cost four look-ups a second."""
 
+RESOLUTION = 0.000_001
+"""Seconds: less than a clock of microseconds can tell from nothing is nothing."""
+
 OnBlocked = Literal["raise", "wait"]
 
 _ENDED: dict[RunStatus, tuple[type[WorkflowError], str]] = {
@@ -70,7 +73,7 @@ def wait_for_end(engine: Engine, target: Target, limit: float | None, on_blocked
         if run.attention is Attention.BLOCKED and on_blocked == "raise":
             _raise_blocked(engine, run)
         left = None if end is None else end - engine.monotonic()
-        if left is not None and left <= 0:
+        if left is not None and left < RESOLUTION:
             raise TimeoutError(_not_done(run, limit))
         yield Pause(pause, left)
         pause = min(pause * GROWTH, LONGEST_PAUSE)

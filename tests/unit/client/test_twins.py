@@ -21,7 +21,11 @@ class Counter:
         self.threads: set[int] = set()
         self._sleeper = sleep
 
-    def _sleep(self, seconds: float, /) -> None:
+    @property
+    def _sleep(self) -> Callable[[float], None]:
+        return self._note_and_sleep
+
+    def _note_and_sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
         self._sleeper(seconds)
 
@@ -47,6 +51,13 @@ class Counter:
 
 class Quick(Counter):
     _sleep = staticmethod(time.sleep)  # type: ignore[assignment]
+
+
+def test_outside_of_tests_the_client_sleeps_on_the_system_clock():
+    # Twins tell by it that nothing needs a thread while they wait.
+    client = WorkflowClient(lambda: None)  # type: ignore[arg-type]
+    assert client._sleep is time.sleep
+    assert WorkflowHandle(client, id="w")._sleep is time.sleep
 
 
 @pytest.mark.parametrize("cls", [WorkflowClient, WorkflowHandle])

@@ -1,0 +1,106 @@
+"""Workflows that the client's tests start."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from orchestrator import workflow
+from orchestrator.errors import ApplicationError
+
+
+@dataclass
+class Order:
+    id: str
+    price: Decimal
+
+
+@workflow.defn(name="client.echo", queue="orders")
+async def echo(value: str, times: int = 1) -> str:
+    return value * times
+
+
+@workflow.defn(name="client.order")
+async def order(given: Order) -> Order:
+    return Order(id=given.id, price=given.price * 2)
+
+
+@workflow.defn(name="client.anything")
+async def anything(value: Any) -> Any:
+    return value
+
+
+@workflow.defn(name="client.failing")
+async def failing(message: str) -> None:
+    try:
+        raise ValueError("the root")
+    except ValueError as error:
+        raise ApplicationError(message, {"code": 7}, type="Declined") from error
+
+
+@workflow.defn(name="client.broken")
+async def broken() -> None:
+    raise NameError("nmae")
+
+
+@workflow.defn(name="client.waiter", signals={"go": str, "stop": None})
+async def waiter() -> str:
+    return await workflow.wait_for_signal("go", str)
+
+
+@workflow.defn(name="client.patient", signals={"go": str})
+async def patient() -> str:
+    await workflow.sleep(timedelta(days=1))
+    return await workflow.wait_for_signal("go", str, timeout=timedelta(days=2))
+
+
+@workflow.defn(name="client.Approval", queue="approvals")
+class Approval:
+    def __init__(self) -> None:
+        self.by: str | None = None
+        self.at: datetime | None = None
+
+    @workflow.run
+    async def run(self, amount: int) -> str:
+        await workflow.wait_condition(lambda: self.by is not None)
+        return f"{amount} by {self.by}"
+
+    @workflow.signal
+    def approve(self, by: str, at: datetime | None = None) -> None:
+        self.by, self.at = by, at
+
+    @workflow.query
+    def pending(self) -> bool:
+        return self.by is None
+
+    @workflow.query(name="when")
+    def approved_at(self, prefix: str = "") -> tuple[str, datetime | None]:
+        return prefix, self.at
+
+    @workflow.query
+    def bad(self) -> str:
+        raise ValueError("a failing query")
+
+
+@workflow.defn(name="client.Other")
+class Other:
+    @workflow.run
+    async def run(self) -> str:
+        return "other"
+
+    @workflow.signal
+    def approve(self, by: str) -> None: ...
+
+    @workflow.query
+    def pending(self) -> bool:
+        return True
+
+
+@workflow.defn(name="client.declined")
+async def declined() -> None:
+    await workflow.execute_activity("charge", args=[100])
+
+
+@workflow.defn(name="client.grouped")
+async def grouped() -> None:
+    raise ExceptionGroup("two errors", [ValueError("one"), KeyError("two")])
