@@ -175,7 +175,7 @@ class CallSignature:
         given = set(self._positional[: len(args)])
         named = {name: self._named(name, given) for name in kwargs}
         for name in self._required:
-            if name not in given and name not in kwargs:
+            if name not in given and (name not in kwargs or name in self._positional_only):
                 raise InvalidArgument(name, f"is missing: {self.name}() has no default for it")
         return slots, named
 
