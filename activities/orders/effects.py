@@ -79,6 +79,7 @@ class Shop:
         keyed: bool = True,
         clock: Callable[[], int] = lambda: time.time_ns() // 1000,
         draw_key: Callable[[], str] = lambda: uuid.uuid4().hex,
+        pause: Callable[[float], None] = time.sleep,
     ) -> None:
         """Open the database at ``url`` (an SQLAlchemy URL) and create its two tables when they are missing.
 
@@ -87,10 +88,12 @@ class Shop:
             keyed: False is the control case: effects get a fresh key for every call.
             clock: gives the instant, microseconds since the epoch.
             draw_key: gives the fresh keys of the control case.
+            pause: waits so many seconds for an answer from outside; tests have no need to.
         """
         self._keyed = keyed
         self._clock = clock
         self._draw_key = draw_key
+        self.pause = pause
         self._engine = _open(url)
         metadata.create_all(self._engine)
         _engines.add(self._engine)

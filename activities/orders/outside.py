@@ -7,8 +7,6 @@ idempotency keys are for.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from hashlib import sha256
 
 from activities.orders.effects import current_shop
@@ -44,7 +42,7 @@ class GatewayTimeout(GatewayError):
     """The gateway did what it was asked, but its answer never came."""
 
 
-def perform(order: Order, step: str, *, attempt: int, key: str, pause: Callable[[float], None] = time.sleep) -> str:
+def perform(order: Order, step: str, *, attempt: int, key: str) -> str:
     """Ask the outside to do one step for an order.
 
     Args:
@@ -52,7 +50,6 @@ def perform(order: Order, step: str, *, attempt: int, key: str, pause: Callable[
         step: its name, for example ``charge``.
         attempt: which attempt this is, counted from 1.
         key: the idempotency key: the outside does a step once for each key.
-        pause: waits so many seconds.
 
     Returns:
         The outside's reference for what it did.
@@ -65,12 +62,12 @@ def perform(order: Order, step: str, *, attempt: int, key: str, pause: Callable[
     fate = fate_of(order.order_id)
     half = latency_of(order.order_id, step).total_seconds() / 2
     shop.record_call(order_id=order.order_id, step=step, attempt=attempt, key=key)
-    pause(half)
+    shop.pause(half)
     _refuse(fate, order, step, attempt)
     shop.apply_effect(order_id=order.order_id, step=step, attempt=attempt, key=key)
     if fate is Fate.ANSWER_LOST and step == "charge" and attempt == 1:
         raise GatewayTimeout(f"no answer from the card gateway for order {order.order_id}")
-    pause(half)
+    shop.pause(half)
     return f"{step}-{sha256(order.order_id.encode()).hexdigest()[:8]}"
 
 

@@ -23,6 +23,10 @@ def order_with(fate: Fate) -> Order:
     return next(order for order in ORDERS if fate_of(order.order_id) is fate)
 
 
+def no_pause(_seconds: float) -> None:
+    """The outside answers at once."""
+
+
 @pytest.fixture
 def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'shop.db'}"
@@ -30,19 +34,15 @@ def url(tmp_path: Path) -> str:
 
 @pytest.fixture
 def shop(url: str) -> Iterator[Shop]:
-    shop = Shop(url, clock=lambda: 1_000_000)
+    shop = Shop(url, clock=lambda: 1_000_000, pause=no_pause)
     use_shop(shop)
     yield shop
     use_shop(None)
     shop.close()
 
 
-def no_pause(_seconds: float) -> None:
-    """The outside answers at once."""
-
-
 def test_a_call_is_one_row_in_calls_and_one_effect(shop: Shop) -> None:
-    perform(order_with(Fate.SMOOTH), "charge", attempt=2, key="run/3", pause=no_pause)
+    perform(order_with(Fate.SMOOTH), "charge", attempt=2, key="run/3")
     (call,) = shop.calls()
     assert (call.step, call.attempt, call.key, call.at) == ("charge", 2, "run/3", 1_000_000)
     assert [entry.key for entry in shop.ledger()] == ["run/3"]
@@ -50,14 +50,14 @@ def test_a_call_is_one_row_in_calls_and_one_effect(shop: Shop) -> None:
 
 def test_the_same_key_again_is_another_call_but_no_other_effect(shop: Shop) -> None:
     for attempt in (1, 2):
-        perform(order_with(Fate.SMOOTH), "charge", attempt=attempt, key="run/3", pause=no_pause)
+        perform(order_with(Fate.SMOOTH), "charge", attempt=attempt, key="run/3")
     assert shop.tally() == effects.Tally(calls=2, effects=1, doubles=0)
 
 
 def test_without_idempotency_keys_a_repeated_call_is_a_repeated_effect(url: str) -> None:
-    use_shop(shop := Shop(url, keyed=False))
+    use_shop(shop := Shop(url, keyed=False, pause=no_pause))
     for attempt in (1, 2, 3):
-        perform(order_with(Fate.SMOOTH), "charge", attempt=attempt, key="run/3", pause=no_pause)
+        perform(order_with(Fate.SMOOTH), "charge", attempt=attempt, key="run/3")
     assert shop.tally() == effects.Tally(calls=3, effects=3, doubles=2)
     use_shop(None)
     shop.close()
@@ -77,27 +77,28 @@ def test_a_refused_step_leaves_a_call_and_no_effect(shop: Shop) -> None:
         (Fate.GATEWAY_BUSY, "charge", GatewayBusy),
     ):
         with pytest.raises(error):
-            perform(order_with(fate), step, attempt=1, key=fate, pause=no_pause)
+            perform(order_with(fate), step, attempt=1, key=fate)
     assert shop.tally() == effects.Tally(calls=4, effects=0, doubles=0)
 
 
 def test_a_busy_gateway_answers_the_second_attempt(shop: Shop) -> None:
-    perform(order_with(Fate.GATEWAY_BUSY), "charge", attempt=2, key="k", pause=no_pause)
+    perform(order_with(Fate.GATEWAY_BUSY), "charge", attempt=2, key="k")
     assert shop.tally().effects == 1
 
 
 def test_a_lost_answer_leaves_its_effect_behind(shop: Shop) -> None:
     order = order_with(Fate.ANSWER_LOST)
     with pytest.raises(GatewayTimeout):
-        perform(order, "charge", attempt=1, key="k", pause=no_pause)
-    perform(order, "charge", attempt=2, key="k", pause=no_pause)
+        perform(order, "charge", attempt=1, key="k")
+    perform(order, "charge", attempt=2, key="k")
     assert shop.tally() == effects.Tally(calls=2, effects=1, doubles=0)
 
 
 def test_the_effect_comes_halfway_through_the_call(shop: Shop) -> None:
     seen: list[tuple[float, int]] = []
     order = order_with(Fate.SMOOTH)
-    perform(order, "ship", attempt=1, key="k", pause=lambda seconds: seen.append((seconds, shop.tally().effects)))
+    shop.pause = lambda seconds: seen.append((seconds, shop.tally().effects))
+    perform(order, "ship", attempt=1, key="k")
     half = latency_of(order.order_id, "ship").total_seconds() / 2
     assert seen == [(half, 0), (half, 1)]
 
