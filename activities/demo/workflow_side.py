@@ -40,12 +40,14 @@ class WorkflowSide(Side):
         self.lost: list[Running] = []
 
     def prepare(self) -> None:
-        """Make the workflows' tables, as an operator does: with the command line.
+        """Make the workflows' tables, as an operator does: with the command line. Embedded ones make themselves.
 
         Raises:
             DemoFailed: when the command fails; the message holds what it said.
         """
         settings = self._settings
+        if settings.broker.startswith("memory:") and settings.workflows_url.startswith("sqlite:"):
+            return
         command = [sys.executable, "-m", "celery", "-A", "activities.orders", "workflow", "migrate"]
         places = {"ORCHESTRATOR_DATABASE_URL": settings.workflows_url, "SHOP_BROKER_URL": settings.broker}
         # The interpreter and the words are this module's own.

@@ -11,7 +11,7 @@ import pytest
 from activities.orders import steps
 from activities.orders.effects import Shop, use_shop
 from activities.orders.fates import Fate, fate_of
-from activities.orders.models import Ending, Order, Outcome, Rules
+from activities.orders.models import Ending, Order, Rules
 from activities.orders.reading import read_orders
 from activities.orders.workflows import Fulfil
 from orchestrator import WorkflowFailed
