@@ -146,7 +146,8 @@ def describe(engine: Engine, target: Target) -> WorkflowDescription:
         open_timers = timers.of_run(conn, run.run_id)
         waits = _open_waits(history.read(conn, run.run_id)) if run.status.is_open else []
         pending = inbox.count(conn, run.run_id, INBOX_COUNT_LIMIT)
-        wakeups = _wakeups(run, open_activities, [due for _, _, due in open_timers])
+        now = engine.db.now(conn)
+        wakeups = _wakeups(run, open_activities, [due for _, _, due in open_timers], now)
         blocked = run.attention is Attention.BLOCKED
         failure = _failure_text(engine, run.failure)
         return WorkflowDescription(
@@ -155,7 +156,7 @@ def describe(engine: Engine, target: Target) -> WorkflowDescription:
             history_length=run.last_seq,
             input=plain(engine, run.input),
             memo=plain(engine, run.memo),
-            activities=[_activity_view(engine, item, engine.db.now(conn)) for item in open_activities],
+            activities=[_activity_view(engine, item, now) for item in open_activities],
             timers=[TimerDescription(number=number, due_at=to_datetime(due)) for _, number, due in open_timers],
             waits=waits,
             pending_messages=pending,
@@ -225,7 +226,9 @@ def _activity_view(engine: Engine, row: ActivityRecord, now: Micros) -> Activity
     )
 
 
-def _wakeups(run: RunRecord, open_activities: Sequence[ActivityRecord], due: Sequence[Micros]) -> list[Micros]:
+def _wakeups(
+    run: RunRecord, open_activities: Sequence[ActivityRecord], due: Sequence[Micros], now: Micros
+) -> list[Micros]:
     """Returns when the run goes on without a message from outside: timers, retries, deadlines, tries."""
     if not run.status.is_open:
         return []
@@ -234,7 +237,7 @@ def _wakeups(run: RunRecord, open_activities: Sequence[ActivityRecord], due: Seq
         instants.append(run.next_try_at)
     for row in open_activities:
         instants.append(row.deadline_at)
-        if row.state is ActivityState.SCHEDULED:
+        if row.state is ActivityState.SCHEDULED and row.attempt_scheduled_at > now:
             instants.append(row.attempt_scheduled_at)
     return [instant for instant in instants if instant is not None]
 

@@ -1,5 +1,7 @@
 """Workflows that the client's tests start."""
 
+import asyncio
+import contextlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -104,3 +106,25 @@ async def declined() -> None:
 @workflow.defn(name="client.grouped")
 async def grouped() -> None:
     raise ExceptionGroup("two errors", [ValueError("one"), KeyError("two")])
+
+
+@workflow.defn(name="client.busy")
+async def busy() -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(workflow.execute_activity("charge"))
+        group.create_task(workflow.execute_activity("ship"))
+        group.create_task(workflow.sleep(50))
+        group.create_task(workflow.wait_for_signal("go"))
+
+
+@workflow.defn(name="client.many")
+async def many() -> list[Any]:
+    return await asyncio.gather(*(workflow.wait_for_signal(name) for name in ("a", "b", "a")))
+
+
+@workflow.defn(name="client.timed_wait")
+async def timed_wait() -> str:
+    with contextlib.suppress(TimeoutError):
+        await workflow.wait_for_signal("go", str, timeout=10)
+    await workflow.sleep(1000)
+    return "late"
