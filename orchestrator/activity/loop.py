@@ -39,6 +39,11 @@ def run(coroutine: Coroutine[Any, Any, _T]) -> _T:
         raise
 
 
+def runs_here() -> bool:
+    """Tells whether this thread is the one that runs the process's loop, so that it can't wait for it."""
+    return _loop is not None and asyncio._get_running_loop() is _loop
+
+
 def _start(
     loop: asyncio.AbstractEventLoop,
     coroutine: Coroutine[Any, Any, _T],
