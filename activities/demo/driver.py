@@ -24,6 +24,7 @@ KILL_AT = 0.4
 DEAD_FOR = 1.5
 QUIET_FOR = 3.0
 LOOK_EVERY = 0.15
+EARLY_ORDERS = 3
 PATIENCE = 60.0
 
 
@@ -46,6 +47,7 @@ class Story:
         self._view = view
         self._clock, self._sleep = clock, sleep
         self._began = clock()
+        self._opened = 0.0
         self._arrived = 0
         self._alive = False
         self._answered: set[str] = set()
@@ -65,12 +67,15 @@ class Story:
         """
         self._ours.prepare()
         self._began = self._clock()
-        self._start_servers()
+        self._start_servers("two servers start")
+        self._opened = self._clock()
+        self._tell_start()
         self._until(self._time_to_kill, "both servers at work")
         self._kill()
         dead_until = self._clock() + DEAD_FOR
         self._until(lambda: self._clock() >= dead_until, "no server lives; orders still come in")
-        self._restart()
+        self._start_servers("two servers start again")
+        self._tell_restart()
         self._until(lambda: self._ours.retried() >= len(self._ours.lost), "started again")
         self._tell_recovery()
         self._until(self._all_ended, "approvals are sent as signals", answer=True)
@@ -115,16 +120,16 @@ class Story:
 
     # --- the chapters -------------------------------------------------------------------------------------
 
-    def _start_servers(self) -> None:
-        self._arrive()
+    def _start_servers(self, state: str) -> None:
         for side in self._sides:
             side.process.start()
-        for side in self._sides:
-            side.process.await_ready()
         self._alive = True
+        self._until(lambda: all(side.process.is_ready() for side in self._sides), state)
+
+    def _tell_start(self) -> None:
         self._view.say(
             f"Two server processes take work: {self._ours.process.pid} for the workflows, "
-            f"{self._bare.process.pid} for the bare chains."
+            f"{self._bare.process.pid} for the bare chains. The orders that came in before waited for them."
         )
 
     def _time_to_kill(self) -> bool:
@@ -151,12 +156,7 @@ class Story:
             f"{len(self._open_at_kill)} workflows were open, {len(self._ours.lost)} activities were running: {held}."
         )
 
-    def _restart(self) -> None:
-        for side in self._sides:
-            side.process.start()
-        for side in self._sides:
-            side.process.await_ready()
-        self._alive = True
+    def _tell_restart(self) -> None:
         self._gap = Gap(start=self._gap.start, end=self._micros())
         self._view.say(
             f"Started again as {self._ours.process.pid} and {self._bare.process.pid}, "
@@ -195,9 +195,9 @@ class Story:
             self._sleep(LOOK_EVERY)
 
     def _arrive(self) -> None:
-        """Give in the orders that are due by now: they come evenly, whether or not a server lives."""
-        share = (self._clock() - self._began) / ARRIVE_WITHIN.total_seconds()
-        due = min(len(self._orders), 1 + int(share * len(self._orders)))
+        """Give in the orders that are due by now: some before there is a server, then evenly, whether or not one lives."""
+        share = (self._clock() - self._opened) / ARRIVE_WITHIN.total_seconds() if self._opened else 0.0
+        due = min(len(self._orders), EARLY_ORDERS + int(share * len(self._orders)))
         for order in self._orders[self._arrived : due]:
             for side in self._sides:
                 side.start(order)

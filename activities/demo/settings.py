@@ -15,7 +15,7 @@ LIVENESS_TIMEOUT = timedelta(seconds=2)
 LIVENESS_INTERVAL = timedelta(milliseconds=500)
 RESEND_AFTER = timedelta(milliseconds=500)
 THREADS = 4
-ARRIVE_WITHIN = timedelta(seconds=8)
+ARRIVE_WITHIN = timedelta(seconds=6)
 
 
 class Kind(StrEnum):
