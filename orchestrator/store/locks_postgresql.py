@@ -36,9 +36,12 @@ _LOCK = (
     .with_for_update(skip_locked=True, key_share=True)
 )
 # The time-out holds for the gate only; a sender keeps it for one short transaction.
-_GATE_TIMEOUT = text("SELECT set_config('lock_timeout', :timeout, true)")
+_GATE_TIMEOUT = text(
+    "WITH before AS MATERIALIZED (SELECT current_setting('lock_timeout') AS value)"
+    " SELECT value, set_config('lock_timeout', :timeout, true) FROM before"
+)
 _GATE = text("SELECT pg_advisory_xact_lock(:key)")
-_GATE_ENTERED = text("SET LOCAL lock_timeout TO DEFAULT")
+_GATE_ENTERED = text("SELECT set_config('lock_timeout', :timeout, true)")
 _LOCK_NOT_AVAILABLE = "55P03"
 
 
@@ -80,14 +83,14 @@ class PostgresRunLock:
 
     def enter_gate(self, lineage_id: str) -> None:
         conn = self.connection()
-        conn.execute(_GATE_TIMEOUT, {"timeout": self._gate_timeout})
+        before = conn.execute(_GATE_TIMEOUT, {"timeout": self._gate_timeout}).scalar_one()
         try:
             conn.execute(_GATE, {"key": gate_key(lineage_id)})
         except DBAPIError as error:
             if getattr(error.orig, "pgcode", None) != _LOCK_NOT_AVAILABLE:
                 raise
             raise GateBusy(f"Senders held the gate of lineage {lineage_id} for {self._gate_timeout}") from error
-        conn.execute(_GATE_ENTERED)
+        conn.execute(_GATE_ENTERED, {"timeout": before})
 
     def connection(self) -> Connection:
         if self._ended:

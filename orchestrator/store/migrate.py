@@ -7,10 +7,13 @@ migrations run first, workers are replaced after, and one that restarts in betwe
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, inspect, text
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from orchestrator.errors import SchemaOutdated
 from orchestrator.store import sweeps
@@ -27,6 +30,7 @@ HEAD: Final = "0001_0001"
 VERSION_TABLE: Final = "orchestrator_schema_version"
 """Our own, so that the team's migrations keep theirs."""
 
+_DIALECTS: Final[dict[str, Any]] = {"postgresql": postgresql.dialect, "sqlite": sqlite.dialect}
 # One migration at a time on a database, whoever starts it.
 _LOCK: Final = text("SELECT pg_advisory_xact_lock(7012290718093562721)")
 
@@ -126,7 +130,19 @@ def _create(conn: Connection) -> None:
         conn.execute(_LOCK)
     if _current(conn) is not None:
         return
-    metadata.create_all(conn, checkfirst=False)
-    conn.execute(text(f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"))
+    for statement in _statements(conn.dialect.name):
+        conn.exec_driver_sql(statement)
     conn.execute(text(f"INSERT INTO {VERSION_TABLE} VALUES (:head)"), {"head": HEAD})  # noqa: S608
     sweeps.insert_row(conn)
+
+
+@lru_cache
+def _statements(name: str) -> tuple[str, ...]:
+    # Compiled once a process: a test suite creates a database in memory for each of its tests.
+    dialect = _DIALECTS[name]()
+    tables = metadata.sorted_tables
+    elements: list[CreateTable | CreateIndex] = [CreateTable(table) for table in tables]
+    for table in tables:
+        elements += [CreateIndex(index) for index in sorted(table.indexes, key=lambda index: str(index.name))]
+    version = f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"
+    return (*(str(element.compile(dialect=dialect)) for element in elements), version)

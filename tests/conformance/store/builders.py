@@ -11,8 +11,9 @@ from orchestrator.model.records import (
     RunStatus,
     WorkerRecord,
 )
-from orchestrator.store import runs
+from orchestrator.store import history, runs
 from orchestrator.store.database import Database
+from orchestrator.store.failures import TryAgain
 
 
 def a_run(run_id: str = "run-1", **changes: Any) -> RunRecord:
@@ -89,3 +90,20 @@ def get_run(db: Database, run_id: str = "run-1") -> RunRecord:
         run = runs.get(conn, run_id)
     assert run is not None
     return run
+
+
+def append_one(db: Database, writer: str) -> bool:
+    """What a decision does: reads under the lock, writes what follows from it, commits."""
+    try:
+        with db.lock_run("run-1") as lock:
+            if lock is None:
+                return False
+            seq = lock.run().last_seq + 1
+            assert [event.seq for event in lock.events()] == list(range(1, seq))
+            history.append(lock.connection(), "run-1", [timer_started(seq)])
+            values = {"last_seq": seq, "decision_token": f"{writer}-{seq}", "status": RunStatus.RUNNING}
+            assert runs.update(lock.connection(), "run-1", values)
+            lock.commit()
+            return True
+    except TryAgain:
+        return False

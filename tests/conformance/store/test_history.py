@@ -37,7 +37,8 @@ def test_a_history_is_read_in_pages_from_either_end(db: Database) -> None:
     put_run(db)
     put_run(db, "other")
     for run_id in ("run-1", "other"):
-        db.run(lambda conn, to=run_id: history.append(conn, to, [timer_started(n) for n in range(1, 8)]), what="test")
+        with db.write() as conn:
+            history.append(conn, run_id, [timer_started(seq) for seq in range(1, 8)])
 
     def seqs(**page: object) -> list[int]:
         with db.read() as conn:

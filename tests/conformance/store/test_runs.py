@@ -1,6 +1,7 @@
 """Runs are unique where they must be, found where they are looked for, and listed in a stable order."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -95,7 +96,7 @@ def test_an_ended_lineage_has_no_open_leaf_but_a_latest_run(db: Database) -> Non
 
 def test_an_update_sets_columns_when_the_row_is_as_expected(db: Database) -> None:
     run = put_run(db, deadline_at=7)
-    values = {"status": RunStatus.RUNNING, "last_seq": 3, "declared_signals": ("x",), "started_at": 4}
+    values: dict[str, Any] = {"status": RunStatus.RUNNING, "last_seq": 3, "declared_signals": ("x",), "started_at": 4}
     with db.write() as conn:
         assert not runs.update(conn, "run-1", values, expect={"last_seq": 1})
         assert not runs.update(conn, "run-1", values, expect={"deadline_at": None})

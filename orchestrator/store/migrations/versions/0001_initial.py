@@ -72,10 +72,10 @@ def _inbox() -> None:
         sa.Column("published_at", sa.BigInteger(), nullable=False),
         sa.Column("next_send_at", sa.BigInteger(), nullable=False),
         sa.Column("send_count", sa.Integer(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name="orchestrator_inbox_pkey"),
+        sa.PrimaryKeyConstraint("id", name=op.f("orchestrator_inbox_pkey")),
         sa.CheckConstraint(
             "kind IN ('signal', 'cancel', 'terminate', 'timer', 'activity_completed', 'activity_failed', 'deadline')",
-            name="orchestrator_inbox_kind_check",
+            name=op.f("orchestrator_inbox_kind_check"),
         ),
         postgresql_with=CHURNING,
         sqlite_autoincrement=True,
@@ -89,7 +89,7 @@ def _namespaces() -> None:
         "orchestrator_namespaces",
         sa.Column("name", NAME, nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("name", name="orchestrator_namespaces_pkey"),
+        sa.PrimaryKeyConstraint("name", name=op.f("orchestrator_namespaces_pkey")),
     )
 
 
@@ -104,7 +104,7 @@ def _outbox() -> None:
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("next_send_at", sa.BigInteger(), nullable=False),
         sa.Column("send_count", sa.Integer(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name="orchestrator_outbox_pkey"),
+        sa.PrimaryKeyConstraint("id", name=op.f("orchestrator_outbox_pkey")),
         postgresql_with=CHURNING,
         sqlite_autoincrement=True,
     )
@@ -116,7 +116,7 @@ def _queues() -> None:
         "orchestrator_queues",
         sa.Column("queue", NAME, nullable=False),
         sa.Column("progress_at", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("queue", name="orchestrator_queues_pkey"),
+        sa.PrimaryKeyConstraint("queue", name=op.f("orchestrator_queues_pkey")),
         postgresql_with=REWRITTEN,
     )
 
@@ -158,18 +158,20 @@ def _runs() -> None:
         sa.Column("python_version", NAME, nullable=False),
         sa.Column("engine_version", NAME, nullable=False),
         sa.Column("close_reason", sa.Text(), nullable=False),
-        sa.PrimaryKeyConstraint("run_id", name="orchestrator_runs_pkey"),
+        sa.PrimaryKeyConstraint("run_id", name=op.f("orchestrator_runs_pkey")),
         sa.CheckConstraint(
-            "attention IN ('none', 'blocked', 'paused', 'no_worker')", name="orchestrator_runs_attention_check"
+            "attention IN ('none', 'blocked', 'paused', 'no_worker')", name=op.f("orchestrator_runs_attention_check")
         ),
         sa.CheckConstraint(
-            "(closed_at IS NULL) = (status IN ('PENDING', 'RUNNING'))", name="orchestrator_runs_closed_at_check"
+            "(closed_at IS NULL) = (status IN ('PENDING', 'RUNNING'))", name=op.f("orchestrator_runs_closed_at_check")
         ),
-        sa.CheckConstraint("closed_at IS NULL OR next_send_at IS NULL", name="orchestrator_runs_closed_is_quiet_check"),
-        sa.CheckConstraint("last_seq >= 0", name="orchestrator_runs_last_seq_check"),
+        sa.CheckConstraint(
+            "closed_at IS NULL OR next_send_at IS NULL", name=op.f("orchestrator_runs_closed_is_quiet_check")
+        ),
+        sa.CheckConstraint("last_seq >= 0", name=op.f("orchestrator_runs_last_seq_check")),
         sa.CheckConstraint(
             "status IN ('PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELED', 'TERMINATED', 'TIMED_OUT', 'CONTINUED_AS_NEW')",
-            name="orchestrator_runs_status_check",
+            name=op.f("orchestrator_runs_status_check"),
         ),
         postgresql_with=REWRITTEN,
     )
@@ -228,7 +230,7 @@ def _signals() -> None:
         sa.Column("digest", NAME, nullable=False),
         sa.Column("run_id", NAME, nullable=False),
         sa.Column("at", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("lineage_id", "signal_id", name="orchestrator_signals_pkey"),
+        sa.PrimaryKeyConstraint("lineage_id", "signal_id", name=op.f("orchestrator_signals_pkey")),
     )
 
 
@@ -238,8 +240,8 @@ def _sweep() -> None:
         sa.Column("id", sa.SmallInteger(), autoincrement=False, nullable=False),
         sa.Column("clock_us", sa.BigInteger(), nullable=False),
         sa.Column("ticked_at", sa.BigInteger(), nullable=True),
-        sa.PrimaryKeyConstraint("id", name="orchestrator_sweep_pkey"),
-        sa.CheckConstraint("id = 1", name="orchestrator_sweep_one_row_check"),
+        sa.PrimaryKeyConstraint("id", name=op.f("orchestrator_sweep_pkey")),
+        sa.CheckConstraint("id = 1", name=op.f("orchestrator_sweep_one_row_check")),
         postgresql_with=REWRITTEN,
     )
 
@@ -259,7 +261,7 @@ def _workers() -> None:
         sa.Column("seen_at", sa.BigInteger(), nullable=False),
         sa.Column("started_at", sa.BigInteger(), nullable=False),
         sa.Column("stopping", sa.Boolean(), nullable=False),
-        sa.PrimaryKeyConstraint("worker_id", name="orchestrator_workers_pkey"),
+        sa.PrimaryKeyConstraint("worker_id", name=op.f("orchestrator_workers_pkey")),
         postgresql_with=REWRITTEN,
     )
 
@@ -298,18 +300,23 @@ def _activities() -> None:
         sa.Column("heartbeat_details", sa.LargeBinary(), nullable=True),
         sa.Column("cancel_requested", sa.Boolean(), nullable=False),
         sa.Column("last_failure", sa.LargeBinary(), nullable=True),
-        sa.PrimaryKeyConstraint("run_id", "number", name="orchestrator_activities_pkey"),
-        sa.ForeignKeyConstraint(["run_id"], ["orchestrator_runs.run_id"], name="orchestrator_activities_run_id_fkey"),
-        sa.CheckConstraint("attempt >= 1", name="orchestrator_activities_attempt_check"),
-        sa.CheckConstraint(
-            "(closed_at IS NULL) = (state IN ('scheduled', 'started'))", name="orchestrator_activities_closed_at_check"
+        sa.PrimaryKeyConstraint("run_id", "number", name=op.f("orchestrator_activities_pkey")),
+        sa.ForeignKeyConstraint(
+            ["run_id"], ["orchestrator_runs.run_id"], name=op.f("orchestrator_activities_run_id_fkey")
         ),
-        sa.CheckConstraint("number >= 1", name="orchestrator_activities_number_check"),
+        sa.CheckConstraint("attempt >= 1", name=op.f("orchestrator_activities_attempt_check")),
+        sa.CheckConstraint(
+            "(closed_at IS NULL) = (state IN ('scheduled', 'started'))",
+            name=op.f("orchestrator_activities_closed_at_check"),
+        ),
+        sa.CheckConstraint("number >= 1", name=op.f("orchestrator_activities_number_check")),
         sa.CheckConstraint(
             "state IN ('scheduled', 'started', 'completed', 'failed', 'canceled')",
-            name="orchestrator_activities_state_check",
+            name=op.f("orchestrator_activities_state_check"),
         ),
-        sa.CheckConstraint("(token IS NOT NULL) = (state = 'started')", name="orchestrator_activities_token_check"),
+        sa.CheckConstraint(
+            "(token IS NOT NULL) = (state = 'started')", name=op.f("orchestrator_activities_token_check")
+        ),
         postgresql_with=CHURNING,
     )
     _partial_index(
@@ -337,9 +344,11 @@ def _history() -> None:
         sa.Column("kind", NAME, nullable=False),
         sa.Column("attrs", sa.Text(), nullable=False),
         sa.Column("payload", sa.LargeBinary(), nullable=True),
-        sa.PrimaryKeyConstraint("run_id", "seq", name="orchestrator_history_pkey"),
-        sa.ForeignKeyConstraint(["run_id"], ["orchestrator_runs.run_id"], name="orchestrator_history_run_id_fkey"),
-        sa.CheckConstraint("seq >= 1", name="orchestrator_history_seq_check"),
+        sa.PrimaryKeyConstraint("run_id", "seq", name=op.f("orchestrator_history_pkey")),
+        sa.ForeignKeyConstraint(
+            ["run_id"], ["orchestrator_runs.run_id"], name=op.f("orchestrator_history_run_id_fkey")
+        ),
+        sa.CheckConstraint("seq >= 1", name=op.f("orchestrator_history_seq_check")),
     )
 
 
@@ -349,9 +358,9 @@ def _timers() -> None:
         sa.Column("run_id", NAME, nullable=False),
         sa.Column("number", sa.BigInteger(), autoincrement=False, nullable=False),
         sa.Column("due_at", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("run_id", "number", name="orchestrator_timers_pkey"),
-        sa.ForeignKeyConstraint(["run_id"], ["orchestrator_runs.run_id"], name="orchestrator_timers_run_id_fkey"),
-        sa.CheckConstraint("number >= 1", name="orchestrator_timers_number_check"),
+        sa.PrimaryKeyConstraint("run_id", "number", name=op.f("orchestrator_timers_pkey")),
+        sa.ForeignKeyConstraint(["run_id"], ["orchestrator_runs.run_id"], name=op.f("orchestrator_timers_run_id_fkey")),
+        sa.CheckConstraint("number >= 1", name=op.f("orchestrator_timers_number_check")),
         postgresql_with=CHURNING,
     )
     op.create_index("orchestrator_timers_due", "orchestrator_timers", ["due_at"])
