@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, TypeVarTuple, overload
@@ -285,6 +286,25 @@ class WorkflowEnvironment(WorkflowClient):
             return list(self._activities.calls)
         name, _ = self._activities.resolve(activity, must_exist=True)
         return [call for call in self._activities.calls if call.activity == name]
+
+    # --- the application -------------------------------------------------------------------------------
+
+    @contextmanager
+    def stand_in_for(self, client: WorkflowClient) -> Iterator[None]:
+        """Lets another client, such as your app's Orchestrator, reach this environment inside the block.
+
+        So code that calls ``durable.start(...)`` or ``durable.get_handle(...)`` itself (a view, an activity) is tested
+        as it is, without database and broker. Handles made before the block reach it too.
+
+        Args:
+            client: Your ``durable``.
+        """
+        saved = client._engine_provider, client._sleep  # noqa: SLF001 - it is our own base class
+        client._engine_provider, client._sleep = self._engine_provider, self._sleep  # noqa: SLF001
+        try:
+            yield
+        finally:
+            client._engine_provider, client._sleep = saved  # noqa: SLF001
 
     # --- looking ---------------------------------------------------------------------------------------
 

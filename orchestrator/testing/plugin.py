@@ -12,16 +12,24 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from celery import Celery
+
     from orchestrator.testing.activities import ActivityEnvironment
     from orchestrator.testing.environment import WorkflowEnvironment
 
 
 @pytest.fixture
-def workflow_environment() -> Iterator[WorkflowEnvironment]:
+def workflow_app() -> Celery | None:
+    """The Celery app of ``workflow_environment``; override it in your conftest.py to test with your app's settings."""
+    return None
+
+
+@pytest.fixture
+def workflow_environment(workflow_app: Celery | None) -> Iterator[WorkflowEnvironment]:
     """A fresh :class:`~orchestrator.testing.WorkflowEnvironment`, closed after the test."""
     from orchestrator.testing.environment import WorkflowEnvironment
 
-    with WorkflowEnvironment() as environment:
+    with WorkflowEnvironment(workflow_app) as environment:
         yield environment
 
 

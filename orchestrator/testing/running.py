@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 from celery import Celery
@@ -135,7 +138,7 @@ class ActivityRunner:
             with entered(attempt):
                 result = act(*args, **kwargs)
                 if inspect.iscoroutine(result):
-                    result = loop.run(result)
+                    result = _awaited(result)
         except TestFailure as failure:
             execution.record_failure(engine, claim, attempt, failure.error, non_retryable=True)
             raise failure.error from None
@@ -175,3 +178,11 @@ class ActivityRunner:
             queue=claim.queue,
             at=to_datetime(now),
         )
+
+
+def _awaited(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    if not loop.runs_here():
+        return loop.run(coroutine)
+    # An async activity drives the environment by a blocking call, so the shared loop stands still meanwhile.
+    with ThreadPoolExecutor(max_workers=1) as helper:
+        return helper.submit(contextvars.copy_context().run, asyncio.run, coroutine).result()
