@@ -11,6 +11,16 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from orchestrator.errors import PayloadError
 
 
+class _Encoder(celery_json.JSONEncoder):
+    """Celery's encoder; what it does not know (dataclasses, models of a call) becomes plain JSON."""
+
+    def default(self, o: Any) -> Any:
+        try:
+            return super().default(o)
+        except TypeError:
+            return to_jsonable_python(o)
+
+
 def to_celery_json(value: Any, path: str) -> Any:
     """Returns a value as the plain JSON that Celery's serializer makes of it, type marks included.
 
@@ -18,7 +28,7 @@ def to_celery_json(value: Any, path: str) -> Any:
         PayloadError: Celery could not send it either.
     """
     try:
-        return json.loads(celery_json.dumps(value, default=to_jsonable_python))
+        return json.loads(celery_json.dumps(value, cls=_Encoder))
     except (TypeError, ValueError, PydanticSerializationError) as error:
         raise PayloadError(path, f"can't be sent to a Celery task as JSON: {error}") from None
 
