@@ -119,7 +119,7 @@ class Orchestrator(WorkflowClient):
             registry=default_registry(),
             converter=PayloadConverter(limit=settings.payload_limit),
             settings=settings,
-            activity_defaults=_activity_defaults(settings.activity_defaults),
+            activity_defaults=activity_defaults(settings.activity_defaults),
             observers=self._observers,
         )
 
@@ -151,7 +151,12 @@ def our_settings(app: Celery) -> dict[str, Any]:
     return found
 
 
-def _activity_defaults(given: Any) -> ActivityOptions:
+def activity_defaults(given: Any) -> ActivityOptions:
+    """Returns what holds for activities that say nothing: the setting's options over the product's.
+
+    Raises:
+        ConfigurationError: It is no dict of activity options.
+    """
     if given is None:
         return DEFAULT_ACTIVITY_OPTIONS
     if isinstance(given, Mapping):
