@@ -20,6 +20,8 @@ from activities.demo.view import view_for
 from activities.demo.workflow_side import WorkflowSide
 from activities.orders.reading import Reading, read_orders
 
+_INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 
 def parse(arguments: list[str]) -> Options:
     """Return the options that the command line asks for."""
@@ -75,13 +77,16 @@ def _about(reading: Reading, options: Options) -> str:
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    # Once is enough: another Ctrl-C must not interrupt the tidying up.
+    for number in _INTERRUPTIONS:
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def main() -> int:
     """Run the demo; Ctrl-C, SIGTERM and SIGHUP end it and leave nothing behind."""
     options = parse(sys.argv[1:])
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in _INTERRUPTIONS:
         signal.signal(number, _interrupt)
     console = Console()
     try:

@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable, Sequence
 
 from activities.demo.errors import DemoFailed
-from activities.demo.progress import Mark, Track, running_steps, share_done
+from activities.demo.outage import Outage, Phase
+from activities.demo.progress import Mark, Track
 from activities.demo.report import Account
-from activities.demo.settings import ARRIVE_WITHIN, LIVENESS_TIMEOUT, RULES, THREADS
+from activities.demo.settings import ARRIVE_WITHIN, LIVENESS_TIMEOUT, RULES
 from activities.demo.sides import ChainSide, Side
 from activities.demo.storyline import Record, lanes_of
 from activities.demo.timeline import Gap, draw
@@ -20,12 +21,19 @@ from activities.demo.view import Frame, View
 from activities.demo.workflow_side import WorkflowSide
 from activities.orders.models import Order
 
-KILL_AT = 0.4
-DEAD_FOR = 1.5
 QUIET_FOR = 3.0
 LOOK_EVERY = 0.15
 EARLY_ORDERS = 3
 PATIENCE = 60.0
+LEGEND = "█ a call   ✗ its process died   ! the gateway failed   ┄ waiting   ▲ signal   ░ no process lived"
+
+_STATES = {
+    Phase.STARTING: "the servers start; orders already come in",
+    Phase.WORKING: "the servers are at work",
+    Phase.DEAD: "no server lives; orders still come in",
+    Phase.RESTARTING: "the server starts again; orders still come in",
+    Phase.BACK: "the server is back",
+}
 
 
 class Story:
@@ -46,17 +54,17 @@ class Story:
         self._orders = orders
         self._view = view
         self._clock, self._sleep = clock, sleep
+        self._outages: dict[Side, Outage] = {
+            side: Outage(side, orders, clock=clock, sleep=sleep) for side in self._sides
+        }
         self._began = clock()
-        self._opened = 0.0
+        self._opened: float | None = None
         self._arrived = 0
-        self._alive = False
         self._answered: set[str] = set()
         self._open_at_kill: list[str] = []
-        self._gap = Gap(start=0, end=0)
         self._ended_after: dict[Side, float | None] = {ours: None, bare: None}
         self._bare_changed = 0.0
         self._tracks: dict[Side, list[Track]] = {}
-        self._look()
 
     def play(self) -> None:
         """Tell the whole story; afterwards ``accounts`` and ``pictures`` have what it came to.
@@ -67,16 +75,10 @@ class Story:
         """
         self._ours.prepare()
         self._began = self._clock()
-        self._start_servers("two servers start")
-        self._opened = self._clock()
-        self._tell_start()
-        self._until(self._time_to_kill, "both servers at work")
-        self._kill()
-        dead_until = self._clock() + DEAD_FOR
-        self._until(lambda: self._clock() >= dead_until, "no server lives; orders still come in")
-        self._start_servers("two servers start again")
-        self._tell_restart()
-        self._until(lambda: self._ours.retried() >= len(self._ours.lost), "started again")
+        for side in self._sides:
+            side.process.start()
+        self._until(lambda: self._outages[self._ours].phase is Phase.BACK)
+        self._until(lambda: self._ours.retried() >= len(self._ours.lost))
         self._tell_recovery()
         self._until(self._all_ended, "approvals are sent as signals", answer=True)
         self._view.say(f"{len(self._answered)} orders were approved or refused by a signal; all workflows have ended.")
@@ -97,15 +99,14 @@ class Story:
         ]
 
     def pictures(self, width: int) -> list[str]:
-        """Return the timelines of an order that was cut off and of one that waited for an approval; best, they are one."""
+        """Return the timelines of an order that was cut off and of one that waited for approval; best, they are one."""
         cut_off = [attempt.order_id for attempt in self._ours.lost]
         open_then = [order for order in self._orders if order.order_id in self._open_at_kill]
         first = min(open_then, key=lambda order: (order.order_id not in cut_off, not RULES.needs_approval(order)))
         chosen = [first]
         if not RULES.needs_approval(first):
             chosen += [order for order in open_then if RULES.needs_approval(order)][:1]
-        legend = "█ a call   ✗ its process died   ! the gateway failed   ┄ waiting   ▲ signal   ░ no process lived"
-        return [line for order in chosen for line in (*self._picture(order, width), "")] + [legend]
+        return [line for order in chosen for line in (*self._picture(order, width), "")] + [LEGEND]
 
     def _picture(self, order: Order, width: int) -> list[str]:
         record = Record(
@@ -113,90 +114,87 @@ class Story:
             calls=[call for call in self._ours.shop.calls() if call.order_id == order.order_id],
             effects=[entry for entry in self._ours.shop.ledger() if entry.order_id == order.order_id],
         )
+        outage = self._outages[self._ours]
+        gap = Gap(start=int(outage.killed_at * 1_000_000), end=int(outage.back_at * 1_000_000))
         outcome = self._ours.outcome(order.order_id)
         approved = f", approved by {outcome.approved_by}" if outcome.approved_by else ""
         head = f"Order {order.order_id} of {order.customer}, {order.price}: {outcome.ending}{approved}"
-        return [head, *draw(lanes_of(record, self._gap, self._ours.dead_pids), self._gap, width=width)]
+        return [head, *draw(lanes_of(record, gap, self._ours.dead_pids), gap, width=width)]
 
-    # --- the chapters -------------------------------------------------------------------------------------
+    # --- what is told -------------------------------------------------------------------------------------
 
-    def _start_servers(self, state: str) -> None:
-        for side in self._sides:
-            side.process.start()
-        self._alive = True
-        self._until(lambda: all(side.process.is_ready() for side in self._sides), state)
+    def _tell(self, side: Side, phase: Phase) -> None:
+        outage, pid = self._outages[side], side.process.pid
+        match phase:
+            case Phase.WORKING:
+                self._view.say(f"Process {pid} takes work for the {side.kind}.")
+            case Phase.DEAD:
+                gone = "gone" if side.process.gone else "STILL THERE"
+                self._view.say(
+                    f"kill -9 {outage.killed_pid} at {outage.share:.0%} of the steps of the {side.kind}: "
+                    f"the process is {gone}. {self._damage(side)}"
+                )
+            case Phase.BACK:
+                after = outage.back_at - outage.killed_at
+                self._view.say(f"The {side.kind} have a server again: process {pid}, {after:.1f} s after the kill.")
+            case _:
+                pass
 
-    def _tell_start(self) -> None:
-        self._view.say(
-            f"Two server processes take work: {self._ours.process.pid} for the workflows, "
-            f"{self._bare.process.pid} for the bare chains. The orders that came in before waited for them."
-        )
-
-    def _time_to_kill(self) -> bool:
-        return share_done(self._tracks[self._ours]) >= KILL_AT
-
-    def _await_work_in_hand(self) -> None:
-        """Wait for a moment at which most threads are in the middle of a step: a kill between steps shows nothing."""
-        for wanted in (THREADS - 1,) * 200 + (1,) * 200:
-            if running_steps(self._ours.tracks(self._orders)) >= wanted:
-                return
-            self._sleep(0.01)
-
-    def _kill(self) -> None:
-        self._await_work_in_hand()
-        self._alive = False
-        pids = [side.kill() for side in self._sides]
-        self._gap = Gap(start=self._micros(), end=self._micros())
+    def _damage(self, side: Side) -> str:
+        if side is not self._ours:
+            return f"{self._outages[side].running} tasks were running."
         self._open_at_kill = self._ours.open_orders()
-        held = ", ".join(f"{attempt.step} of {attempt.order_id}" for attempt in self._ours.lost) or "none"
-        gone = all(side.process.gone for side in self._sides)
-        self._view.say(
-            f"kill -9 {pids[0]} {pids[1]} at {share_done(self._tracks[self._ours]):.0%} of the steps: "
-            f"{'both processes are gone' if gone else 'A PROCESS IS STILL THERE'}. "
-            f"{len(self._open_at_kill)} workflows were open, {len(self._ours.lost)} activities were running: {held}."
-        )
-
-    def _tell_restart(self) -> None:
-        self._gap = Gap(start=self._gap.start, end=self._micros())
-        self._view.say(
-            f"Started again as {self._ours.process.pid} and {self._bare.process.pid}, "
-            f"{(self._gap.end - self._gap.start) / 1_000_000:.1f} s after the kill."
+        held = ", ".join(f"{attempt.step} of {attempt.order_id}" for attempt in self._ours.lost)
+        return (
+            f"{len(self._open_at_kill)} workflows were open, {len(self._ours.lost)} activities were running: "
+            f"{held or 'none'}."
         )
 
     def _tell_recovery(self) -> None:
-        waited = self._clock() - self._gap.end / 1_000_000
+        waited = self._clock() - self._outages[self._ours].back_at
         self._view.say(
             f"All {len(self._open_at_kill)} open workflows go on from the database; {self._ours.retried()} of "
             f"{len(self._ours.lost)} cut-off attempts were made again within {waited:.1f} s (a process that is silent "
             f"for {LIVENESS_TIMEOUT.total_seconds():.0f} s counts as dead here, 30 s by default)."
         )
 
+    # --- what is waited for -------------------------------------------------------------------------------
+
     def _all_ended(self) -> bool:
         return self._ended_after[self._ours] is not None
 
     def _bare_is_quiet(self) -> bool:
-        return self._ended_after[self._bare] is not None or self._clock() - self._bare_changed > QUIET_FOR
+        outage = self._outages[self._bare]
+        quiet_since = max(self._bare_changed, outage.back_at)
+        back = outage.phase is Phase.BACK and self._clock() - quiet_since > QUIET_FOR
+        return back or self._ended_after[self._bare] is not None
 
-    # --- one look at a time -------------------------------------------------------------------------------
-
-    def _until(self, happened: Callable[[], bool], state: str, *, answer: bool = False) -> None:
+    def _until(self, happened: Callable[[], bool], state: str | None = None, *, answer: bool = False) -> None:
         deadline = self._clock() + PATIENCE
         while not happened():
+            self._tend()
+            said = state or _STATES[self._outages[self._ours].phase]
             if self._clock() > deadline:
-                raise DemoFailed(f"nothing came of {state!r} within {PATIENCE:.0f} s")
-            if self._alive:
-                for side in self._sides:
-                    side.process.check()
+                raise DemoFailed(f"nothing came of {said!r} within {PATIENCE:.0f} s")
             self._arrive()
             self._look()
             if answer:
                 self._answer_one()
-            self._view.show(self._frame(state))
+            self._view.show(self._frame(said))
             self._sleep(LOOK_EVERY)
 
+    # --- one look at a time -------------------------------------------------------------------------------
+
+    def _tend(self) -> None:
+        for side in self._sides:
+            if begun := self._outages[side].tend():
+                self._tell(side, begun)
+        if self._opened is None and all(outage.phase is not Phase.STARTING for outage in self._outages.values()):
+            self._opened = self._clock()
+
     def _arrive(self) -> None:
-        """Give in the orders that are due by now: some before there is a server, then evenly, whether or not one lives."""
-        share = (self._clock() - self._opened) / ARRIVE_WITHIN.total_seconds() if self._opened else 0.0
+        """Give in the orders that are due: some before there is a server, then evenly, whether or not one lives."""
+        share = 0.0 if self._opened is None else (self._clock() - self._opened) / ARRIVE_WITHIN.total_seconds()
         due = min(len(self._orders), EARLY_ORDERS + int(share * len(self._orders)))
         for order in self._orders[self._arrived : due]:
             for side in self._sides:
@@ -243,6 +241,3 @@ class Story:
             waiting=self._waiting() - self._answered,
             closing=closing,
         )
-
-    def _micros(self) -> int:
-        return int(self._clock() * 1_000_000)
