@@ -277,11 +277,22 @@ def _value_of(body: bytes, hint: Any, path: str) -> Any:
         value = _parsed(body, path)
         if type(value) is kind:
             return value
+        _refuse_bool(value, kind, path)
     return adapter_for(hint, path).load(body, path)
 
 
 def _reread(data: Any, hint: Any, path: str) -> Any:
     """The value of a part that was parsed already."""
-    if hint is Any or hint is object or _scalar_kind(hint) is type(data):
+    if hint is Any or hint is object:
         return data
+    if (kind := _scalar_kind(hint)) is not None:
+        if type(data) is kind:
+            return data
+        _refuse_bool(data, kind, path)
     return adapter_for(hint, path).load(jsontext.write(data), path)
+
+
+def _refuse_bool(value: Any, kind: type, path: str) -> None:
+    # Reading is lenient ("5" is taken for 5), but no code ever meant true by 1.
+    if isinstance(value, bool):
+        raise plain.refused(path, f"the stored value does not fit: give {kind.__name__}, not bool")

@@ -221,7 +221,7 @@ class _Lowering(_Walk):
         if isinstance(value, Decimal):
             check_number(value, path)
         if isinstance(value, _AS_TEXT):
-            return to_jsonable_python(value)
+            return str(value) if isinstance(value, Fraction) else to_jsonable_python(value)
         return self._lower_container(value, path)
 
     def _lower_container(self, value: object, path: str) -> Any:

@@ -96,6 +96,17 @@ def test_a_stored_argument_that_does_not_fit_is_named():
     assert refused.value.argument == "order.price"
 
 
+@pytest.mark.parametrize("hint", [int, float, str, None])
+def test_a_bool_from_a_caller_without_types_is_no_number(hint):
+    data = converter.encode_args((True,), [], names=[]).data
+    with pytest.raises(PayloadError, match="not bool") as refused:
+        converter.decode_args(data, [hint], names=["amount"])
+    assert refused.value.argument == "amount"
+    with pytest.raises(PayloadError, match="not bool"):
+        converter.decode(converter.encode(True).data, hint)
+    assert converter.decode(converter.encode("5").data, int) == 5
+
+
 def test_a_stored_call_with_more_arguments_than_the_function_is_returned_whole():
     data = converter.encode_call(CallSignature.untyped(), ("a", 1), {"gone": [1]}).data
     assert converter.decode_call(data, CallSignature.of(lambda first: None)) == (["a", 1], {"gone": [1]})
