@@ -26,7 +26,7 @@ from orchestrator.engine.changes import Committed, commit
 from orchestrator.engine.core import Engine
 from orchestrator.engine.observers import RunNotice, notify
 from orchestrator.engine.wakeups import wake
-from orchestrator.errors import ReplayError
+from orchestrator.errors import ReplayError, Unavailable, WorkflowCodeError
 from orchestrator.model.records import Attention, InboxRow, RunRecord, RunStatus
 from orchestrator.store import inbox, runs
 from orchestrator.store.database import RunLock
@@ -144,10 +144,21 @@ def _advance(engine: Engine, lock: RunLock, run: RunRecord, rows: list[InboxRow]
         step = advance(engine, run, lock, rows)
         if step.closed:
             step = closing.behind_gate(engine, run, lock, step)
+    except (TryAgain, Unavailable):
+        raise
     except ReplayError as error:
-        notice = block(engine, lock, run, error)
-        return _Round(outcome=Outcome.BLOCKED, notices=(("run_blocked", notice),))
+        return _blocked(engine, lock, run, error)
+    except Exception as error:
+        # Whatever else goes wrong in a replay is visible on the run, not only in a worker's log.
+        unexpected = WorkflowCodeError(f"The decision failed with {type(error).__name__}: {error}")
+        unexpected.__cause__ = error
+        return _blocked(engine, lock, run, unexpected)
     return _finish(engine, lock, run, step)
+
+
+def _blocked(engine: Engine, lock: RunLock, run: RunRecord, error: ReplayError) -> _Round:
+    notice = block(engine, lock, run, error)
+    return _Round(outcome=Outcome.BLOCKED, notices=(("run_blocked", notice),))
 
 
 def _finish(engine: Engine, lock: RunLock, run: RunRecord, step: Advance) -> _Round:

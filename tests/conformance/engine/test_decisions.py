@@ -241,3 +241,16 @@ def test_a_decision_goes_on_for_bounded_rounds_and_then_wakes_another(
     assert world.status() is RunStatus.COMPLETED
     world.decisions()
     assert world.inbox() == []
+
+
+def test_an_unexpected_error_of_a_replay_is_visible_on_the_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.start("parity.echo", 1)
+
+    def broken(self: Instance, body: ev.EventBody, at: int) -> list[cmd.Command]:
+        raise KeyError("a bug of ours")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Instance, "apply", broken)
+        world.decisions()
+    assert world.run().attention is Attention.BLOCKED
+    assert "a bug of ours" in world.failure()
