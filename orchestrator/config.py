@@ -19,6 +19,8 @@ from orchestrator.types import Micros, to_micros
 
 PREFIX = "orchestrator_"
 DEFAULT_SQLITE_URL = "sqlite:///orchestrator.db"
+EMBEDDED_RESEND_AFTER = timedelta(seconds=1)
+"""Default of ``resend_after`` with ``memory://``, where messages do not leave their process."""
 
 
 class Settings(BaseModel):
@@ -71,8 +73,12 @@ def read_settings(conf: Mapping[str, Any], *, broker_url: str | None) -> Setting
     unknown = sorted(set(values) - set(Settings.model_fields))
     if unknown:
         raise ConfigurationError(_unknown_key(unknown[0]))
+    embedded = (broker_url or "").startswith("memory:")
+    if embedded:
+        # What another process starts or signals is sent into that process's own memory: only the sweep brings it here.
+        values.setdefault("resend_after", EMBEDDED_RESEND_AFTER)
     if not values.get("database_url"):
-        if not (broker_url or "").startswith("memory:"):
+        if not embedded:
             raise ConfigurationError(
                 "orchestrator_database_url is not set. Workflows need a database; add one line to your Celery "
                 'configuration, for example: app.conf.orchestrator_database_url = "postgresql://localhost/shop"'
