@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
 
 from celery import Celery
 
-from orchestrator.config import Settings, read_settings
+from orchestrator.app import activity_defaults, our_settings
+from orchestrator.config import PREFIX, Settings, read_settings
 from orchestrator.engine.core import Engine
 from orchestrator.engine.observers import Observer
-from orchestrator.model.options import DEFAULT_ACTIVITY_OPTIONS, ActivityOptions
 from orchestrator.model.payloads import PayloadConverter
 from orchestrator.runtime.registry import default_registry
 from orchestrator.store.memory import URL, fresh_database
@@ -50,7 +49,7 @@ def make_engine(
         registry=default_registry(),
         converter=PayloadConverter(limit=settings.payload_limit),
         settings=settings,
-        activity_defaults=_activity_defaults(settings.activity_defaults),
+        activity_defaults=activity_defaults(settings.activity_defaults),
         observers=tuple(observers),
         sleep=sleep,
         monotonic=monotonic,
@@ -58,12 +57,7 @@ def make_engine(
 
 
 def _settings(app: Celery | None) -> Settings:
-    conf: Mapping[str, Any] = {} if app is None else app.conf
+    theirs = {} if app is None else our_settings(app)
     # The database is never the application's. The one worker of a test is this process, which is never lost.
-    ours = {"orchestrator_database_url": URL, "orchestrator_liveness_timeout": _NEVER}
-    return read_settings({**conf, **ours}, broker_url="memory://")
-
-
-def _activity_defaults(given: Any) -> ActivityOptions:
-    options = ActivityOptions(**given) if isinstance(given, Mapping) else given
-    return DEFAULT_ACTIVITY_OPTIONS if options is None else options.merged(DEFAULT_ACTIVITY_OPTIONS)
+    ours = {f"{PREFIX}database_url": URL, f"{PREFIX}liveness_timeout": _NEVER}
+    return read_settings({**theirs, **ours}, broker_url="memory://")

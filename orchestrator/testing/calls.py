@@ -21,7 +21,7 @@ class ActivityCall:
         run_id: Which of its runs.
         idempotency_key: The same for every attempt of this activity in this run.
         queue: The queue of its message.
-        at: When the function was called, on the environment's clock, in UTC.
+        at: When the attempt began, on the environment's clock, in UTC.
     """
 
     activity: str

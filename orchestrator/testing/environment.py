@@ -211,7 +211,7 @@ class WorkflowEnvironment(WorkflowClient):
     @overload
     def stub(
         self,
-        activity: ActivityCalls[..., Any] | celery.Task[..., Any] | str,
+        activity: ActivityCalls[..., Any] | str,
         /,
         *,
         raises: Exception | type[Exception],
@@ -229,7 +229,7 @@ class WorkflowEnvironment(WorkflowClient):
     @overload
     def stub(
         self,
-        activity: celery.Task[..., Any] | str,
+        activity: str,
         /,
         *,
         returns: Any = ...,
@@ -252,7 +252,7 @@ class WorkflowEnvironment(WorkflowClient):
         results are the real ones.
 
         Args:
-            activity: An activity, a Celery task, or the name of one, which need not be defined here.
+            activity: An activity, a Celery task as ``activity.of(task)``, or a name, which need not be defined here.
             returns: Its result.
             raises: The error that every attempt raises. ``WorkerLost`` is an attempt whose process dies.
             side_effect: Called with the activity's arguments in its place; ``def`` or ``async def``, its assertions
@@ -274,9 +274,7 @@ class WorkflowEnvironment(WorkflowClient):
             converter=self._built.converter,
         )
 
-    def calls(
-        self, activity: ActivityCalls[..., Any] | celery.Task[..., Any] | str | None = None
-    ) -> list[ActivityCall]:
+    def calls(self, activity: ActivityCalls[..., Any] | str | None = None) -> list[ActivityCall]:
         """Returns the attempts of an activity so far, in order, stubbed or not; of all activities without one.
 
         Raises:

@@ -20,7 +20,7 @@ from orchestrator.engine import attempts
 from orchestrator.engine.attempts import Claim, HeartbeatReply, Ticket, WorkerIdentity
 from orchestrator.engine.core import Engine
 from orchestrator.errors import InvalidArgument, UnknownActivity, WorkerLost
-from orchestrator.model.names import check_name
+from orchestrator.model.names import check_name, task_id_for
 from orchestrator.model.records import WorkerRecord
 from orchestrator.store import workers
 from orchestrator.testing.agenda import Agenda
@@ -98,7 +98,7 @@ class ActivityRunner:
         return None if task is None else definition_of(task)
 
     def run(self, message: RunActivity) -> None:
-        """Claims the attempt that a message offers and runs it, or notes its end for later.
+        """Claims the attempt that a message offers and runs it; an end that is yet to come is noted for later.
 
         Raises:
             UnknownActivity: It is neither defined nor stubbed.
@@ -119,22 +119,23 @@ class ActivityRunner:
         claim = attempts.claim(self._engine, ticket, self._worker)
         if not isinstance(claim, Claim):
             return
-        known = definition or ActivityDefinition(name=message.name, function=None)
-        if stub is None or not stub.takes_us:
-            self._execute(claim, known, stub)
+        store = self._call(claim, definition or ActivityDefinition(name=message.name, function=None), stub)
+        if stub is not None and stub.takes_us:
+            self._agenda.add(claim.started_at + stub.takes_us, store)
         else:
-            self._agenda.add(claim.started_at + stub.takes_us, lambda: self._execute(claim, known, stub))
+            store()
 
-    def _execute(self, claim: Claim, definition: ActivityDefinition, stub: Stub | None) -> None:
+    def _call(self, claim: Claim, definition: ActivityDefinition, stub: Stub | None) -> Callable[[], object]:
+        """Calls the stub or the function; returns what stores the outcome."""
         engine = self._engine
-        task_id = f"{claim.workflow_id}/{claim.run_id[:8]}/{claim.name}#{claim.number}.{claim.attempt}"
+        task_id = task_id_for(claim.workflow_id, claim.run_id, claim.name, claim.number, claim.attempt)
         attempt = RunningActivity(
             execution.attempt_of(engine, claim, task_id).info, lambda details: self._beat(claim, details), interval=0
         )
         act = self._function(definition) if stub is None else stub.act
         try:
             args, kwargs = execution.arguments(engine, claim, definition)
-            self.calls.append(self._call(claim, args, kwargs))
+            self._note(claim, args, kwargs)
             with entered(attempt):
                 result = act(*args, **kwargs)
                 if inspect.iscoroutine(result):
@@ -142,15 +143,12 @@ class ActivityRunner:
         except TestFailure as failure:
             execution.record_failure(engine, claim, attempt, failure.error, non_retryable=True)
             raise failure.error from None
-        except WorkerLost as error:
-            if stub is None:
-                execution.record_failure(engine, claim, attempt, error)
-            else:
-                attempts.lose(engine, claim)
         except Exception as error:  # noqa: BLE001 - whatever the body raises is its outcome
-            execution.record_failure(engine, claim, attempt, error)
-        else:
-            execution.record_result(engine, claim, attempt, definition, result)
+            raised = error
+            if stub is not None and isinstance(error, WorkerLost):
+                return lambda: attempts.lose(engine, claim)
+            return lambda: execution.record_failure(engine, claim, attempt, raised)
+        return lambda: execution.record_result(engine, claim, attempt, definition, result)
 
     def _function(self, definition: ActivityDefinition) -> Callable[..., Any]:
         if not definition.legacy:
@@ -163,10 +161,8 @@ class ActivityRunner:
         self._settle()
         return attempts.heartbeat(self._engine, claim, details)
 
-    def _call(self, claim: Claim, args: list[Any], kwargs: dict[str, Any]) -> ActivityCall:
-        with self._engine.db.read() as conn:
-            now = self._engine.db.now(conn)
-        return ActivityCall(
+    def _note(self, claim: Claim, args: list[Any], kwargs: dict[str, Any]) -> None:
+        call = ActivityCall(
             activity=claim.name,
             args=tuple(args),
             kwargs=kwargs,
@@ -176,8 +172,9 @@ class ActivityRunner:
             run_id=claim.run_id,
             idempotency_key=claim.idempotency_key,
             queue=claim.queue,
-            at=to_datetime(now),
+            at=to_datetime(claim.started_at),
         )
+        self.calls.append(call)
 
 
 def _awaited(coroutine: Coroutine[Any, Any, Any]) -> Any:

@@ -1,7 +1,9 @@
 """Plain Celery tasks in workflows under test."""
 
+import pytest
 from celery import Celery, current_app
 
+from orchestrator.errors import ConfigurationError
 from orchestrator.testing import WorkflowEnvironment
 from tests.unit.testing import shop
 
@@ -32,3 +34,10 @@ def test_the_settings_of_the_given_app_hold_but_not_its_database_and_broker():
         assert handle.result() == "charged 1 for 42"
         assert handle.describe().namespace == "shop"
     assert current_app is not app
+
+
+def test_a_wrong_setting_of_the_app_is_named():
+    app = Celery("shop", set_as_current=False)
+    app.conf.orchestrator_namespcae = "shop"
+    with pytest.raises(ConfigurationError, match="orchestrator_namespcae"):
+        WorkflowEnvironment(app)

@@ -73,14 +73,14 @@ def test_a_terminated_run_ends_at_once(workflow_environment: WorkflowEnvironment
 def test_a_blocked_run_raises_at_once_and_says_why(workflow_environment: WorkflowEnvironment):
     env = workflow_environment
     before = env.now
-    with pytest.raises(WorkflowBlocked, match="NameError.*nowhere"):
+    with pytest.raises(WorkflowBlocked, match=r"NameError.*nowhere"):
         env.run(shop.broken)
     assert env.now == before
 
 
 def test_a_blocked_run_that_is_waited_for_is_told_to_go_nowhere(workflow_environment: WorkflowEnvironment):
     handle = workflow_environment.start(shop.broken, id="b-1")
-    with pytest.raises(EnvironmentStuck, match="'b-1' is blocked: .*NameError"):
+    with pytest.raises(EnvironmentStuck, match=r"'b-1' is blocked: .*NameError"):
         handle.result(on_blocked="wait")
 
 

@@ -43,7 +43,7 @@ def test_the_clock_begins_where_it_is_told_and_moves_as_far_as_the_workflow_slee
 
 def test_a_naive_start_time_is_refused():
     with pytest.raises(InvalidArgument, match="start_time"):
-        WorkflowEnvironment(start_time=datetime(2024, 1, 1))  # noqa: DTZ001 - that is the point
+        WorkflowEnvironment(start_time=datetime(2024, 1, 1))
 
 
 def test_time_stands_still_until_a_result_is_asked_for(workflow_environment: WorkflowEnvironment):
