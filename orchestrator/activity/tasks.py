@@ -21,6 +21,9 @@ from orchestrator.activity.context import ActivityInfo, RunningActivity, entered
 from orchestrator.activity.definition import ActivityDefinition, define, registry
 from orchestrator.errors import DuplicateDefinition, InvalidArgument
 
+if TYPE_CHECKING:
+    from celery.result import AsyncResult
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -41,6 +44,13 @@ class Activity(ActivityCalls[P, R], Task[P, R]):
     acks_on_timeout = True
     acks_on_failure_or_timeout = True
     retry_on_worker_lost = False
+
+    if TYPE_CHECKING:  # Celery's own; said here for type checkers that have no stubs of Celery
+        name: str
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+        def delay(self, *args: P.args, **kwargs: P.kwargs) -> AsyncResult[R]: ...
 
 
 class AsyncActivity(Activity[P, R]):

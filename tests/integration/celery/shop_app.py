@@ -246,7 +246,12 @@ async def it_one(name: str, args: list[Any], queue: str | None = None) -> Any:
     try:
         return await (call if queue is None else call.with_options(queue=queue)).execute(*args)
     except ActivityError as error:
-        return {"error": error.type, "attempt": error.attempt, "cause": type(error.cause).__name__, "text": str(error.cause)}
+        return {
+            "error": error.type,
+            "attempt": error.attempt,
+            "cause": type(error.cause).__name__,
+            "text": str(error.cause),
+        }
 
 
 @workflow.defn
