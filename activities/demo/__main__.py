@@ -8,6 +8,7 @@ import sys
 from contextlib import closing
 from types import FrameType
 
+from kombu import Connection
 from rich.console import Console
 
 from activities.demo.driver import Story
@@ -68,10 +69,12 @@ def run(options: Options, console: Console) -> int:
 
 def _about(reading: Reading, options: Options) -> str:
     examples = "; ".join(f"line {rejected.line}: {rejected.reason}" for rejected in reading.rejected[4:7])
+    # Without its password.
+    broker = Connection(options.broker).as_uri() if options.broker else "in memory (bare chains: on disk)"
     return (
         f"orders.csv: {len(reading.orders)} orders, {len(reading.rejected)} rows rejected ({examples}; …).\n"
         f"The first {options.orders} orders are fulfilled twice: as workflows, and as bare Celery chains. "
-        f"Broker: {options.broker or 'in memory (bare chains: on disk)'}. "
+        f"Broker: {broker}. "
         f"Database: {'PostgreSQL' if options.database else 'SQLite files'}."
     )
 

@@ -170,16 +170,17 @@ class Story:
         return back or self._ended_after[self._bare] is not None
 
     def _until(self, happened: Callable[[], bool], state: str | None = None, *, answer: bool = False) -> None:
-        deadline = self._clock() + PATIENCE
+        patience = PATIENCE + len(self._orders) / 4
+        deadline = self._clock() + patience
         while not happened():
             self._tend()
             said = state or _STATES[self._outages[self._ours].phase]
             if self._clock() > deadline:
-                raise DemoFailed(f"nothing came of {said!r} within {PATIENCE:.0f} s")
+                raise DemoFailed(f"nothing came of {said!r} within {patience:.0f} s")
             self._arrive()
             self._look()
             if answer:
-                self._answer_one()
+                self._answer_some()
             self._view.show(self._frame(said))
             self._sleep(LOOK_EVERY)
 
@@ -210,10 +211,10 @@ class Story:
             if self._ended_after[side] is None and all(track.ending for track in tracks):
                 self._ended_after[side] = self._clock() - self._began
 
-    def _answer_one(self) -> None:
-        """Answer one order that waits for an approval: yes, but no to the last of the big ones."""
+    def _answer_some(self) -> None:
+        """Answer some of the orders that wait for an approval: yes, but no to the last of the big ones."""
         big = [order.order_id for order in self._orders if RULES.needs_approval(order)]
-        for order_id in sorted(self._waiting() - self._answered)[:1]:
+        for order_id in sorted(self._waiting() - self._answered)[: 1 + len(big) // 20]:
             if order_id == big[-1] and len(big) > 1:
                 self._ours.refuse(order_id, "bo")
             else:

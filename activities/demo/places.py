@@ -11,14 +11,22 @@ from pathlib import Path
 
 import sqlalchemy as sa
 from kombu import Connection, Queue
+from kombu.exceptions import OperationalError
 
+from activities.demo.errors import DemoFailed
 from activities.demo.settings import Kind, Options, ServerSettings
 from activities.orders.apps import EMBEDDED_BROKER
 
 
 @contextmanager
 def places(options: Options) -> Iterator[dict[Kind, ServerSettings]]:
-    """Make a place for each of the two ways, and remove both at the end, however it comes."""
+    """Make a place for each of the two ways, and remove both at the end, however it comes.
+
+    Raises:
+        DemoFailed: when the given broker or database server cannot be used.
+    """
+    if options.broker:
+        _check_broker(options.broker)
     name = f"demo-{uuid.uuid4().hex[:8]}"
     directory = Path(tempfile.mkdtemp(prefix=f"{name}-"))
     databases: list[str] = []
@@ -66,8 +74,19 @@ def _drop_database(server: str, url: str) -> None:
 def _administer(server: str, statement: str) -> None:
     url = sa.make_url(server).set(drivername="postgresql+psycopg2")
     engine = sa.create_engine(url, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
-    with engine.connect() as connection:
-        connection.execute(sa.text(statement))
+    try:
+        with engine.connect() as connection:
+            connection.execute(sa.text(statement))
+    except sa.exc.DBAPIError as error:
+        raise DemoFailed(f"the database server {url!r} cannot be used: {error.orig}") from error
+
+
+def _check_broker(broker: str) -> None:
+    try:
+        with Connection(broker, connect_timeout=3) as connection:
+            connection.ensure_connection(max_retries=1, timeout=5)
+    except (OSError, OperationalError) as error:
+        raise DemoFailed(f"the broker {Connection(broker).as_uri()} cannot be used: {error}") from error
 
 
 def _delete_queues(place: ServerSettings) -> None:
