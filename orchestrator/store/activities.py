@@ -10,11 +10,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     Connection,
     Select,
     and_,
     bindparam,
+    case,
     func,
     literal_column,
     or_,
@@ -26,7 +28,7 @@ from sqlalchemy import insert as sql_insert
 from sqlalchemy import update as sql_update
 
 from orchestrator.model.records import ActivityRecord, ActivityState
-from orchestrator.store.mapping import columns_of, key, meets, record_or_none, records, values_of
+from orchestrator.store.mapping import Updates, columns_of, key, record_or_none, records, values_of
 from orchestrator.store.schema import OPEN_ACTIVITY, SCHEDULED, STARTED
 from orchestrator.store.schema import activities as table
 from orchestrator.types import Micros
@@ -40,7 +42,13 @@ _GET = select(*_COLUMNS).where(*key(table, "run_id", "number"))
 _LOCK = _GET.with_for_update()
 _OF_RUN = select(*_COLUMNS).where(*key(table, "run_id")).order_by(table.c.number)
 _OPEN_OF_RUN = _OF_RUN.where(text(OPEN_ACTIVITY))
-_UPDATE = sql_update(table).where(*key(table, "run_id", "number"))
+# The index entry is set by a claim, cleared with the attempt, and left alone by heartbeats: a check that comes
+# too early finds the attempt beating and moves on.
+_CHECK_CLOCK = case(
+    (bindparam("new_heartbeat_due_clock", type_=BigInteger).is_(None), None),
+    else_=func.coalesce(table.c.heartbeat_check_clock, bindparam("new_heartbeat_due_clock", type_=BigInteger)),
+)
+_UPDATES = Updates(table, "run_id", "number", computed={"heartbeat_due_clock": ("heartbeat_check_clock", _CHECK_CLOCK)})
 _CLOSE_ALL = (
     sql_update(table)
     .where(*key(table, "run_id"), text(OPEN_ACTIVITY))
@@ -131,15 +139,7 @@ def update(
         values: New values by column.
         expect: Values the row must have; None means NULL, a collection means one of.
     """
-    statement = _UPDATE.where(*meets(table, expect)) if expect else _UPDATE
-    if "heartbeat_due_clock" in values:
-        statement = statement.values(heartbeat_check_clock=_check_clock(values["heartbeat_due_clock"]))
-    return conn.execute(statement, {**values, "key_run_id": run_id, "key_number": number}).rowcount == 1
-
-
-def _check_clock(due: Micros | None) -> Any:
-    # Set by a claim, kept by a heartbeat: too early a check finds the row beating and moves on.
-    return None if due is None else func.coalesce(table.c.heartbeat_check_clock, due)
+    return _UPDATES.execute(conn, (run_id, number), values, expect)
 
 
 def of_run(conn: Connection, run_id: str) -> list[ActivityRecord]:

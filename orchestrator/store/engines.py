@@ -5,8 +5,10 @@ that was stopped (SIGSTOP), whose machine vanished, or that waits for a lock or 
 Behind pgbouncer in transaction mode a session setting reaches only one server connection; set the same
 ones by ``ALTER ROLE … SET`` there (:func:`session_settings` tells what is in force).
 
-SQLite runs in WAL mode with ``synchronous=FULL``: what was committed survives a power cut. The driver's
-own transaction handling is off; every transaction begins with the statement that ``begin_statement`` in
+SQLite runs in WAL mode with ``synchronous=FULL``: what was committed survives a power cut, at one disk flush
+a commit. ``?synchronous=normal`` in the URL flushes rarely: what was committed survives the death of every
+process, and a power cut may take the last commits back, never a part of one. The driver's own transaction
+handling is off; every transaction begins with the statement that ``begin_statement`` in
 the connection's execution options names.
 """
 
@@ -29,6 +31,8 @@ _MARGIN_MS: Final = 3_000
 _LOCK_TIMEOUT_MS: Final = 5_000
 _STATEMENT_TIMEOUT_MS: Final = 30_000
 _BUSY_TIMEOUT_MS: Final = 1_000
+SYNCHRONOUS: Final = "synchronous"
+"""Parameter of an SQLite URL: when the file is flushed to disk."""
 _IDLE_SECONDS: Final = 5.0
 """A pooled connection unused for longer is probed before use: the server may have been restarted."""
 
@@ -66,11 +70,20 @@ def parse_url(url: str) -> URL:
         # A bare postgresql:// means another driver from SQLAlchemy 2.1 on.
         return parsed.set(drivername="postgresql+psycopg2")
     if parsed.drivername in {"sqlite", "sqlite+pysqlite"}:
-        return parsed.set(drivername="sqlite+pysqlite")
+        return _parse_sqlite(parsed)
     raise ConfigurationError(
         f"orchestrator_database_url: {parsed.drivername}:// is not supported; use PostgreSQL (psycopg2) or SQLite, "
         f"{EXAMPLE}"
     )
+
+
+def _parse_sqlite(url: URL) -> URL:
+    if str(url.query.get(SYNCHRONOUS, "full")).lower() not in {"normal", "full", "extra"}:
+        raise ConfigurationError(f"orchestrator_database_url: {SYNCHRONOUS} may be normal, full or extra")
+    named = url.database is not None and url.database != ":memory:" and not url.database.startswith("file:")
+    # The directory may change between now and the connections that are opened later.
+    path = str(Path(url.database).absolute()) if url.database and named else url.database
+    return url.set(drivername="sqlite+pysqlite", database=path)
 
 
 def is_memory(url: URL) -> bool:
@@ -151,7 +164,8 @@ def sqlite_engine(url: URL, *, pool_size: int) -> Engine:
     Raises:
         ConfigurationError: The file's directory does not exist.
     """
-    memory = is_memory(url)
+    memory, plain = is_memory(url), url.difference_update_query([SYNCHRONOUS])
+    level = str(url.query.get(SYNCHRONOUS, "full"))
     if not memory:
         _check_directory(url)
     arguments: dict[str, Any] = {
@@ -164,7 +178,7 @@ def sqlite_engine(url: URL, *, pool_size: int) -> Engine:
     if memory:
         engine = create_engine(url.set(database=":memory:", query={}), poolclass=StaticPool, **arguments)
     else:
-        engine = create_engine(url, pool_size=pool_size, max_overflow=-1, **arguments)
+        engine = create_engine(plain, pool_size=pool_size, max_overflow=-1, **arguments)
 
     @event.listens_for(engine, "connect")
     def configure(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None:
@@ -173,7 +187,7 @@ def sqlite_engine(url: URL, *, pool_size: int) -> Engine:
         connection.execute("PRAGMA foreign_keys = ON")
         if not memory:
             _enter_wal(connection)
-            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute(f"PRAGMA synchronous = {level}")
 
     @event.listens_for(engine, "begin")
     def begin(conn: Connection) -> None:

@@ -52,6 +52,7 @@ _COUNT = select(func.count()).select_from(
     select(table.c.id).where(*key(table, "run_id")).limit(bindparam("at_most")).subquery()
 )
 _EXISTS = select(table.c.id).where(*key(table, "run_id")).limit(1)
+_DELETE = sql_delete(table).where(table.c.id.in_(bindparam("ids", expanding=True)))
 _DELETE_ALL = sql_delete(table).where(*key(table, "run_id"))
 # Not locked: a wake-up too many is a no-op, and a decision that drains must not wait for the sweep.
 _DUE = (
@@ -140,7 +141,7 @@ def exists(conn: Connection, run_id: str) -> bool:
 
 def delete(conn: Connection, ids: Collection[int]) -> int:
     """Deletes rows and returns how many there were; another number than asked for means: roll back."""
-    return sum(conn.execute(sql_delete(table).where(table.c.id.in_(batch))).rowcount for batch in batches(ids))
+    return sum(conn.execute(_DELETE, {"ids": batch}).rowcount for batch in batches(ids))
 
 
 def delete_all(conn: Connection, run_id: str) -> int:

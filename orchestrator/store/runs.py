@@ -10,12 +10,11 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, bindparam, desc, func, select, text, tuple_
-from sqlalchemy import update as sql_update
 from sqlalchemy.dialects.postgresql import insert as insert_postgresql
 from sqlalchemy.dialects.sqlite import insert as insert_sqlite
 
 from orchestrator.model.records import Attention, RunRecord, RunStatus
-from orchestrator.store.mapping import columns_of, key, meets, record_or_none, records, values_of
+from orchestrator.store.mapping import Updates, columns_of, expected, key, meets, record_or_none, records, values_of
 from orchestrator.store.schema import FAILED_RUN, NEEDS_ATTENTION, OPEN_RUN
 from orchestrator.store.schema import runs as table
 from orchestrator.types import Micros
@@ -43,7 +42,7 @@ _FIND_LATEST = select(*_COLUMNS).where(*key(table, "namespace", "workflow_id")).
 _FIND_REQUEST = select(*_COLUMNS).where(*key(table, "namespace", "workflow_id", "request_id"))
 _OPEN_LEAF = select(*_COLUMNS).where(*key(table, "lineage_id"), text(OPEN_RUN)).order_by(*_NEWEST_FIRST).limit(1)
 _LATEST_OF_LINEAGE = select(*_COLUMNS).where(*key(table, "lineage_id")).order_by(*_NEWEST_FIRST).limit(1)
-_UPDATE = sql_update(table).where(*key(table, "run_id"))
+_UPDATES = Updates(table, "run_id")
 # Rows that a decision or another sweep holds are passed over: both look after them themselves.
 _DUE = (
     select(*LIGHT_COLUMNS)
@@ -124,8 +123,7 @@ def update(conn: Connection, run_id: str, values: Mapping[str, Any], expect: Map
         values: New values by column.
         expect: Values the row must have; None means NULL, a collection means one of.
     """
-    statement = _UPDATE.where(*meets(table, expect)) if expect else _UPDATE
-    return conn.execute(statement, {**values, "key_run_id": run_id}).rowcount == 1
+    return _UPDATES.execute(conn, (run_id,), values, expect)
 
 
 def list_runs(
@@ -159,12 +157,12 @@ def list_runs(
         "status": statuses or None,
     }
     conditions = [table.c.namespace == namespace, *_repeated_predicates(statuses, attention)]
-    conditions += meets(table, {name: value for name, value in wanted.items() if value is not None})
+    narrowed = {name: value for name, value in wanted.items() if value is not None}
+    conditions += meets(table, narrowed)
     if cursor is not None:
         conditions.append(_before(cursor))
-    return records(
-        RunRecord, conn.execute(select(*LIGHT_COLUMNS).where(*conditions).order_by(*_NEWEST_FIRST).limit(limit))
-    )
+    query = select(*LIGHT_COLUMNS).where(*conditions).order_by(*_NEWEST_FIRST).limit(limit)
+    return records(RunRecord, conn.execute(query, expected(narrowed)))
 
 
 def _repeated_predicates(statuses: frozenset[RunStatus], attention: Attention | None) -> list[ColumnElement[bool]]:

@@ -23,11 +23,12 @@ from typing import Any, Final, Literal
 
 from sqlalchemy import Connection, Engine, event
 
-from orchestrator.store.failures import translated
+from orchestrator.store.failures import Interrupted, translated
 from orchestrator.store.locks import Now, RunLock
 from orchestrator.store.locks_sqlite import SqliteRunLock
 from orchestrator.types import Micros, SystemClock
 
+_PATIENCE: Final = 10.0
 _IMMEDIATE: Final = {"begin_statement": "BEGIN IMMEDIATE"}
 
 
@@ -50,16 +51,20 @@ class FileGuards:
 
         Raises:
             RuntimeError: This thread has it already, so it would wait for itself.
+            Interrupted: Another thread has had it for too long.
         """
         me = threading.get_ident()
         if self.writer_thread == me:
             raise RuntimeError("This thread is inside a write transaction already; use its connection")
-        with self.writer:
-            self.writer_thread = me
-            try:
-                yield
-            finally:
-                self.writer_thread = None
+        writer = self.writer
+        if not writer.acquire(timeout=_PATIENCE):
+            raise Interrupted(f"Another thread has been writing for {_PATIENCE:g} s")
+        self.writer_thread = me
+        try:
+            yield
+        finally:
+            self.writer_thread = None
+            writer.release()
 
     def try_run(self, run_id: str, stack: ExitStack) -> bool:
         """Takes the mutex of a run, given back when ``stack`` closes; False when it is taken."""
@@ -73,6 +78,14 @@ class FileGuards:
 
 _guards: weakref.WeakValueDictionary[str, FileGuards] = weakref.WeakValueDictionary()
 _guards_lock = threading.Lock()
+
+
+def _after_fork_in_child() -> None:
+    global _guards_lock  # noqa: PLW0603 - another thread of the parent may have held it
+    _guards_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def guards_of(path: str) -> FileGuards:

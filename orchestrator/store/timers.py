@@ -16,6 +16,7 @@ Timer = tuple[str, int, Micros]
 """(run id, number, due_at)."""
 
 _INSERT = sql_insert(table)
+_DELETE = sql_delete(table).where(*key(table, "run_id"), table.c.number.in_(bindparam("numbers", expanding=True)))
 _DELETE_ALL = sql_delete(table).where(*key(table, "run_id"))
 _OF_RUN = select(table.c.run_id, table.c.number, table.c.due_at).where(*key(table, "run_id")).order_by(table.c.number)
 _DUE = (
@@ -45,10 +46,7 @@ def insert(conn: Connection, timers: Sequence[Timer]) -> None:
 
 def delete(conn: Connection, run_id: str, numbers: Collection[int]) -> int:
     """Cancels timers of a run and returns how many there still were."""
-    return sum(
-        conn.execute(sql_delete(table).where(table.c.run_id == run_id, table.c.number.in_(batch))).rowcount
-        for batch in batches(numbers)
-    )
+    return sum(conn.execute(_DELETE, {"key_run_id": run_id, "numbers": batch}).rowcount for batch in batches(numbers))
 
 
 def delete_all(conn: Connection, run_id: str) -> int:

@@ -43,6 +43,36 @@ def test_the_file_is_durable_and_checks_its_foreign_keys(sqlite_db: Database) ->
     assert settings == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 1000}
 
 
+def test_the_url_may_trade_the_last_commits_at_a_power_cut_for_speed(sqlite_url: str) -> None:
+    db = Database.open(sqlite_url + "?synchronous=normal")
+    with db.read() as conn:
+        assert conn.exec_driver_sql("PRAGMA synchronous").scalar() == 1
+    db.dispose()
+
+
+def test_a_relative_path_stays_the_same_file_when_the_directory_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    db = Database.open("sqlite:///here.db")
+    monkeypatch.chdir("/")
+    migrate.create(db)
+    db.dispose()
+    assert (tmp_path / "here.db").exists()
+
+
+def test_a_writer_that_does_not_end_is_not_waited_for_for_ever(
+    sqlite_url: str, sqlite_db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.store.sqlite._PATIENCE", 0.05)
+    db = Database.open(sqlite_url, retrying=Retrying(limit=0.0))
+    with sqlite_db.write(), ThreadPoolExecutor(1) as threads:
+        late = threads.submit(db.run, lambda conn: None, what="start")
+        with pytest.raises(Unavailable, match="Another thread has been writing"):
+            late.result(10)
+    db.dispose()
+
+
 def test_a_read_sees_one_state_while_others_write(sqlite_db: Database) -> None:
     with sqlite_db.read() as conn:
         assert runs.get(conn, "run-1") is None

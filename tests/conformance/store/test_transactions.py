@@ -156,6 +156,7 @@ def test_a_connection_to_another_kind_of_database_is_refused(db: Database) -> No
         ("no url", "can't be read as a URL"),
         ("mysql://localhost/x", "mysql:// is not supported"),
         ("postgresql+asyncpg://localhost/x", "not supported"),
+        ("sqlite:///x.db?synchronous=off", "synchronous may be normal, full or extra"),
         ("sqlite:////no/such/directory/x.db", "/no/such/directory of the SQLite file does not exist"),
     ],
 )
