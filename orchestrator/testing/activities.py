@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
+from celery import Task, current_app
+
 from orchestrator.activity import loop
 from orchestrator.activity.calls import ActivityCalls, decode_call, encode_call
 from orchestrator.activity.context import ActivityInfo, RunningActivity, entered
@@ -168,7 +170,8 @@ class ActivityEnvironment:
         attempt = _Attempt(replace(self._info, activity=definition.name), self._beat)
         attempt.cancelled, attempt.worker_stopping = self._cancelled, self._stopping
         self._attempts.append(attempt)
-        function = activity if definition.legacy else cast("Callable[..., Any]", definition.function)
+        function = _task_of(activity, definition) if definition.legacy else definition.function
+        assert function is not None
         return _Call(definition, function, attempt, stored_args, stored_kwargs)
 
     def _beat(self, details: tuple[Any, ...]) -> None:
@@ -189,3 +192,8 @@ def _definition_of(activity: object) -> ActivityDefinition:
     if inspect.isroutine(activity):
         return ActivityDefinition(name=activity.__name__, function=activity, signature=CallSignature.of(activity))
     raise InvalidArgument("activity", f"give an activity, a function or a Celery task, not {activity!r:.80}")
+
+
+def _task_of(activity: object, definition: ActivityDefinition) -> Callable[..., Any]:
+    task = activity if isinstance(activity, Task) else current_app.tasks[definition.name]
+    return cast("Callable[..., Any]", task)

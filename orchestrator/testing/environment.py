@@ -18,9 +18,11 @@ from orchestrator.client.client import WorkflowClient
 from orchestrator.client.handle import WorkflowHandle
 from orchestrator.client.twins import Pause, twin
 from orchestrator.client.views import HistoryEvent
+from orchestrator.engine.core import Engine
 from orchestrator.engine.observers import Observer
-from orchestrator.errors import EnvironmentStuck
+from orchestrator.errors import EnvironmentStuck, Unavailable
 from orchestrator.model.names import check_duration, check_instant, check_int
+from orchestrator.runtime.context import refuse_inside_workflow
 from orchestrator.testing.agenda import Agenda
 from orchestrator.testing.building import make_engine
 from orchestrator.testing.calls import ActivityCall
@@ -75,7 +77,8 @@ class WorkflowEnvironment(WorkflowClient):
         observers: Sequence[Observer] = (),
         step_limit: int = 10_000,
     ) -> None:
-        super().__init__(lambda: self._built, sleep=self._wait)
+        super().__init__(self._while_open, sleep=self._wait)
+        self._closed = False
         self._began = check_instant(start_time, "start_time")
         self._clock, self._agenda, transport = ManualClock(self._began), Agenda(), FollowedTransport()
         self._built = make_engine(
@@ -106,6 +109,7 @@ class WorkflowEnvironment(WorkflowClient):
 
     def close(self) -> None:
         """Ends the environment and forgets everything in it."""
+        self._closed = True
         self._built.db.dispose()
 
     # --- running workflows ---------------------------------------------------------------------------
@@ -181,6 +185,7 @@ class WorkflowEnvironment(WorkflowClient):
         Raises:
             InvalidArgument: It is negative, or no duration.
         """
+        refuse_inside_workflow("env.advance")
         self._driver.advance(self._clock.now() + check_duration(duration, "duration"))
 
     aadvance = twin(advance)
@@ -317,6 +322,11 @@ class WorkflowEnvironment(WorkflowClient):
         return events
 
     # ---------------------------------------------------------------------------------------------------
+
+    def _while_open(self) -> Engine:
+        if self._closed:
+            raise Unavailable("This WorkflowEnvironment is closed; make another, or ask for the result before its end.")
+        return self._built
 
     def _monotonic(self) -> float:
         # Counted from the beginning, where a float still tells microseconds apart.

@@ -82,7 +82,7 @@ def stubs(env: WorkflowEnvironment) -> None:
     env.stub(charge, side_effect=charge_later)
     env.stub(charge, side_effect=[ValueError, ValueError("no"), "paid"])
     env.stub(pack, returns=Parcel("42"))
-    env.stub(pack, side_effect=Parcel)
+    env.stub(pack, side_effect=lambda order_id: Parcel(f"p-{order_id}"))
     env.stub(activity.of(legacy), returns=5)
     env.stub("elsewhere", returns=object())
     env.stub("elsewhere", side_effect=other_arguments)

@@ -41,6 +41,8 @@ def test_a_plain_function_and_a_celery_task_run_too(activity_environment: Activi
 
     assert activity_environment.run(half, 3) == 1.5
     assert activity_environment.run(shop.legacy, 1) == 2
+    assert activity_environment.run(activity.of(shop.legacy), 1) == 2
+    assert activity_environment.run(activity.of(shop.stubborn), 0) == 0
 
 
 def test_info_tells_the_attempt(activity_environment: ActivityEnvironment):

@@ -4,8 +4,10 @@ from datetime import timedelta
 
 import pytest
 
+from orchestrator.engine.observers import Observer, RunNotice
 from orchestrator.errors import (
     EnvironmentStuck,
+    Unavailable,
     UndeclaredSignal,
     UnknownActivity,
     WorkflowBlocked,
@@ -82,6 +84,17 @@ def test_a_blocked_run_that_is_waited_for_is_told_to_go_nowhere(workflow_environ
     handle = workflow_environment.start(shop.broken, id="b-1")
     with pytest.raises(EnvironmentStuck, match=r"'b-1' is blocked: .*NameError"):
         handle.result(on_blocked="wait")
+
+
+def test_a_blocked_run_goes_on_once_its_code_is_fixed_and_time_passes(
+    workflow_environment: WorkflowEnvironment, monkeypatch: pytest.MonkeyPatch
+):
+    env = workflow_environment
+    handle = env.start(shop.broken)
+    assert handle.describe().attention == "blocked"
+    monkeypatch.setattr(shop, "nowhere", lambda: None, raising=False)
+    env.advance(timedelta(minutes=1))
+    assert handle.result() is None
 
 
 def test_a_wait_for_a_signal_that_nobody_sends_is_named_instead_of_hanging(workflow_environment: WorkflowEnvironment):
@@ -162,3 +175,33 @@ def test_environments_know_nothing_of_each_other():
         assert other.list().items == []
         assert other.start(shop.nap, 2, id="nap").result() == "2 days, 0:00:00"
         assert one.get_handle("nap").result() == "1 day, 0:00:00"
+
+
+def test_a_start_may_replace_the_open_run_of_its_id(workflow_environment: WorkflowEnvironment):
+    env = workflow_environment
+    first = env.start(shop.nap, 1, id="nap")
+    second = env.start(shop.nap, 2, id="nap", id_reuse_policy="terminate_existing")
+    assert second.result() == "2 days, 0:00:00"
+    with pytest.raises(WorkflowTerminated):
+        first.result()
+
+
+def test_observers_are_told_what_happens():
+    class Ends(Observer):
+        def __init__(self) -> None:
+            self.seen: list[str] = []
+
+        def run_closed(self, notice: RunNotice) -> None:
+            self.seen.append(f"{notice.workflow_id} {notice.status}")
+
+    ends = Ends()
+    with WorkflowEnvironment(observers=[ends]) as env:
+        env.run(shop.nap, 1, id="nap")
+    assert ends.seen == ["nap COMPLETED"]
+
+
+def test_a_closed_environment_says_so():
+    with WorkflowEnvironment() as env:
+        handle = env.start(shop.nap, 1)
+    with pytest.raises(Unavailable, match="closed"):
+        handle.result()

@@ -3,10 +3,12 @@
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
 from orchestrator.errors import (
+    ActivityTimeout,
     ApplicationError,
     EnvironmentStuck,
     InvalidArgument,
@@ -202,3 +204,21 @@ def test_calls_of_an_activity_that_was_not_called_are_none_and_of_an_unknown_nam
     assert workflow_environment.calls(shop.charge) == []
     with pytest.raises(InvalidArgument, match=r"kit\.chrage"):
         workflow_environment.calls("kit.chrage")
+
+
+def test_a_mock_is_a_side_effect_like_any_function(workflow_environment: WorkflowEnvironment):
+    env = workflow_environment
+    mock, awaited = Mock(return_value="mocked"), AsyncMock(return_value="awaited")
+    env.stub(shop.charge, side_effect=mock)
+    assert env.run(shop.pay, "42", 999) == "mocked"
+    mock.assert_called_once_with("42", 999)
+    env.stub(shop.charge, side_effect=awaited)
+    assert env.run(shop.pay, "42", 999) == "awaited"
+
+
+def test_a_time_out_may_be_raised_without_letting_time_pass(workflow_environment: WorkflowEnvironment):
+    env = workflow_environment
+    env.stub(shop.charge, side_effect=[ActivityTimeout("too slow", timeout_type="start_to_close"), "paid"])
+    assert env.run(shop.pay_or_not, "42") == "paid"
+    env.stub(shop.charge, raises=ActivityTimeout("too slow", timeout_type="start_to_close"))
+    assert env.run(shop.pay_or_not, "43") == "ActivityTimeout after 10"
