@@ -114,6 +114,7 @@ def claim(
         process_alive: Looks at this machine's processes; without it only stored liveness counts.
     """
     ended: list[Ended] = []
+    token = engine.ids()
 
     def attempt_claim(conn: Connection) -> Claim | Refusal:
         ended.clear()
@@ -123,11 +124,16 @@ def claim(
         if row.attempt != ticket.attempt:
             return Refusal(reason=f"attempt {ticket.attempt} is over; attempt {row.attempt} is the current one")
         if row.state is ActivityState.SCHEDULED:
-            return _take(engine, conn, row, ticket, worker)
+            return _take(engine, conn, row, ticket, worker, token)
+        if row.token == token:
+            # Claimed by us a moment ago: the commit's answer was lost and this is its repetition.
+            run = runs.get(conn, row.run_id)
+            assert run is not None
+            return _claim_of(run, row, token, started_at=row.started_at or 0, deadline_at=row.deadline_at)
         if row.nonce != ticket.nonce:
             return Refusal(reason="the attempt is claimed through another message")
         if ticket.retries > row.retries:
-            return _take(engine, conn, row, ticket, worker)
+            return _take(engine, conn, row, ticket, worker, token)
         if not _claimant_gone(engine, conn, row, worker, process_alive):
             return Refusal(reason="the attempt's claimant is alive; liveness watches over it")
         ended.append(end_lost(engine, conn, row))
@@ -149,10 +155,12 @@ def _write_progress(engine: Engine, queue: str, published_at: Micros) -> None:
         engine.db.run(lambda conn: queues.note_progress(conn, queue, published_at), what="progress")
 
 
-def _take(engine: Engine, conn: Connection, row: ActivityRecord, ticket: Ticket, worker: WorkerIdentity) -> Claim:
+def _take(
+    engine: Engine, conn: Connection, row: ActivityRecord, ticket: Ticket, worker: WorkerIdentity, token: str
+) -> Claim:
     run = runs.get(conn, row.run_id)
     assert run is not None
-    now, clock, token = engine.db.now(conn), sweeps.clock(conn), engine.ids()
+    now, clock = engine.db.now(conn), sweeps.clock(conn)
     heartbeat_us = row.options["heartbeat_timeout"]
     deadline = started_deadline(row.options, first_scheduled_at=row.scheduled_at, started_at=now)
     values = {

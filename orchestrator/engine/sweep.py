@@ -46,12 +46,19 @@ class SweepReport:
     counts: dict[str, int] = field(default_factory=dict)
 
 
-def sweep(engine: Engine, *, look_ahead: bool = True, interval_us: Micros | None = None) -> SweepReport | None:
+def sweep(
+    engine: Engine,
+    *,
+    look_ahead: bool = True,
+    aside: Callable[[Callable[[], None]], object] | None = None,
+    interval_us: Micros | None = None,
+) -> SweepReport | None:
     """Runs one tick, unless somebody else's is running or the last one is younger than the interval.
 
     Args:
         engine: The engine.
         look_ahead: Sleep to timers that are due within the interval and fire them too.
+        aside: Does the looking ahead somewhere else, where the caller must not sleep.
         interval_us: Replaces ``orchestrator_sweep_interval``, where time is made to jump.
     """
     if interval_us is None:
@@ -62,7 +69,9 @@ def sweep(engine: Engine, *, look_ahead: bool = True, interval_us: Micros | None
     report = SweepReport()
     end = engine.monotonic() + interval_us / SECOND
     _run_steps(engine, tick, report, end)
-    if look_ahead:
+    if look_ahead and aside is not None:
+        aside(lambda: _fire_ahead(engine, tick, report, end))
+    elif look_ahead:
         _fire_ahead(engine, tick, report, end)
     return report
 

@@ -7,12 +7,14 @@ stand for is a row, and the sweep comes again.
 from __future__ import annotations
 
 import logging
+import threading
+from collections.abc import Callable
 from typing import Any
 
 from celery import Celery
 
 from orchestrator.engine import decision, sweep
-from orchestrator.errors import Unavailable
+from orchestrator.errors import OrchestratorError, Unavailable
 from orchestrator.transport.celery import DECIDE_TASK, SWEEP_TASK
 from orchestrator.worker.binding import engine_of
 
@@ -34,6 +36,18 @@ _DELIVERY: dict[str, Any] = {
 }
 
 
+def _on_a_thread(work: Callable[[], None]) -> None:
+    """Looks ahead beside the pool slot, which must not sleep. Should the process end, timers are one tick late."""
+
+    def quietly() -> None:
+        try:
+            work()
+        except OrchestratorError:
+            logger.debug("No look ahead now.", exc_info=True)
+
+    threading.Thread(target=quietly, name="orchestrator-look-ahead", daemon=True).start()
+
+
 def register(app: Celery) -> None:
     """Registers our tasks in an app, when it is finalized."""
 
@@ -50,7 +64,7 @@ def register(app: Celery) -> None:
     def sweep_once() -> dict[str, int] | None:
         """Runs one tick: due timers, deadlines and retries, lost workers and messages."""
         try:
-            report = sweep.sweep(engine_of(app))
+            report = sweep.sweep(engine_of(app), aside=_on_a_thread)
         except Unavailable as error:
             logger.warning("No sweep now: %s", error)
             return None
