@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 DATABASE_VARIABLE = "SHOP_DATABASE_URL"
+KEYS_VARIABLE = "SHOP_KEYS"
 
 metadata = sa.MetaData()
 
@@ -167,6 +168,8 @@ def use_shop(shop: Shop | None) -> None:
 def current_shop() -> Shop:
     """Return the shop of this process: the one given to ``use_shop``, else the one at SHOP_DATABASE_URL.
 
+    With SHOP_KEYS=random that one is the control case without idempotency keys.
+
     Raises:
         LookupError: when there is neither.
     """
@@ -176,7 +179,7 @@ def current_shop() -> Shop:
             if not url:
                 message = f"the shop has no database: set {DATABASE_VARIABLE}, for example to sqlite:///shop.db"
                 raise LookupError(f"{message}, or call use_shop()")
-            _Process.shop = Shop(url)
+            _Process.shop = Shop(url, keyed=os.environ.get(KEYS_VARIABLE) != "random")
         return _Process.shop
 
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,19 @@ def test_wrong_options_are_refused_with_a_hint(options: list[str], tmp_path: Pat
     output, _ = demo.communicate()
     assert demo.returncode == 2
     assert options[0] in output
+
+
+@pytest.mark.postgresql
+@pytest.mark.rabbitmq
+@pytest.mark.skipif(
+    not entry_points(group="celery.commands", name="workflow"), reason="install the library: pip install -e ."
+)
+def test_the_demo_does_the_same_on_a_broker_and_a_database_server(
+    tmp_path: Path, rabbitmq_url: str, postgres_server_url: str
+) -> None:
+    demo = start_demo(tmp_path, "--broker", rabbitmq_url, "--database", postgres_server_url)
+    output, _ = demo.communicate()
+    assert demo.returncode == 0, output
+    rows = table(output)
+    assert rows["effects applied twice"][0] == rows["stuck for ever"][0] == "0", output
+    assert list(tmp_path.iterdir()) == []

@@ -128,3 +128,14 @@ def test_the_environment_names_the_shop(url: str, monkeypatch: pytest.MonkeyPatc
     assert current_shop() is current_shop()
     current_shop().close()
     use_shop(None)
+
+
+def test_the_environment_can_ask_for_the_control_case(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(effects.DATABASE_VARIABLE, url)
+    monkeypatch.setenv(effects.KEYS_VARIABLE, "random")
+    use_shop(None)
+    for attempt in (1, 2):
+        current_shop().apply_effect(order_id="A-1", step="charge", attempt=attempt, key="same")
+    assert current_shop().tally().doubles == 1
+    current_shop().close()
+    use_shop(None)
