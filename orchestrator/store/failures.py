@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
 
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, PendingRollbackError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from orchestrator.errors import OrchestratorError, SchemaOutdated, Unavailable
@@ -66,6 +66,7 @@ class Fault(Enum):
 _RETRY_STATES = frozenset({
     "40001",  # serialization_failure
     "40P01",  # deadlock_detected
+    "25P02",  # in_failed_sql_transaction: one of these came before, and somebody went on
     "55P03",  # lock_not_available: our lock_timeout
     "57014",  # query_canceled: our statement_timeout
     "53000",  # insufficient_resources
@@ -118,7 +119,7 @@ def _classify_sqlite(error: sqlite3.Error) -> Fault:
 
 @contextmanager
 def translated(*, committing: bool = False) -> Iterator[None]:
-    """Turns the database's errors into ours.
+    """Turns the database's errors into ours; also usable as a decorator.
 
     Args:
         committing: The block is the commit itself, so a lost connection leaves its outcome unknown.
@@ -132,6 +133,8 @@ def translated(*, committing: bool = False) -> Iterator[None]:
         yield
     except PoolTimeout as error:
         raise Interrupted(f"No database connection was free in time; raise orchestrator_pool_size ({error})") from error
+    except PendingRollbackError as error:
+        raise Interrupted("The connection was lost earlier in this transaction") from error
     except DBAPIError as error:
         raise _translation(error, committing) from error
 

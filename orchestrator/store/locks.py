@@ -19,7 +19,8 @@ class RunLock(Protocol):
     """The right to append to one run's history, for one commit.
 
     Every read is a statement of its own, made after the lock was taken, so it sees what everybody
-    committed before. Leaving the lock without :meth:`commit` rolls back.
+    committed before. Leaving the lock without :meth:`commit` rolls back. Reads raise
+    :class:`~orchestrator.store.failures.Interrupted` when the database broke the transaction off.
     """
 
     run_id: str

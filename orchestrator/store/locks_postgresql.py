@@ -53,6 +53,9 @@ def try_lock(conn: Connection, run_id: str) -> bool:
 class PostgresRunLock:
     """The lock that :func:`try_lock` took; see :class:`~orchestrator.store.locks.RunLock`.
 
+    Its reads translate the database's errors on the spot: who runs workflow code between them must be able
+    to tell a lost connection from an error of that code.
+
     Args:
         conn: The connection that holds it.
         run_id: The run.
@@ -67,20 +70,25 @@ class PostgresRunLock:
         self._gate_timeout = f"{gate_timeout_ms}ms"
         self._ended = False
 
+    @translated()
     def now(self) -> Micros:
         return self._now(self.connection())
 
+    @translated()
     def run(self) -> RunRecord:
         run = runs.get(self.connection(), self.run_id)
         assert run is not None, "a locked run can't be deleted"
         return run
 
+    @translated()
     def events(self, after: int = 0) -> list[Event]:
         return history.read(self.connection(), self.run_id, after=after)
 
+    @translated()
     def inbox(self, limit: int, exclude: Collection[int] = ()) -> list[InboxRow]:
         return inbox.read(self.connection(), self.run_id, limit, exclude)
 
+    @translated()
     def enter_gate(self, lineage_id: str) -> None:
         conn = self.connection()
         before = conn.execute(_GATE_TIMEOUT, {"timeout": self._gate_timeout}).scalar_one()

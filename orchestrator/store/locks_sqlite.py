@@ -90,6 +90,7 @@ class SqliteRunLock:
     def enter_gate(self, lineage_id: str) -> None:  # noqa: ARG002 - the writer's lock shuts everybody out
         self.connection()
 
+    @translated()
     def connection(self) -> Connection:
         self._check()
         if self._writing is not None:
@@ -117,9 +118,10 @@ class SqliteRunLock:
     def _reading(self) -> Iterator[Connection]:
         self._check()
         if self._writing is not None:
-            yield self._writing
+            with translated():
+                yield self._writing
         else:
-            with self._access.read() as conn:
+            with translated(), self._access.read() as conn:
                 yield conn
 
     def _check(self) -> None:

@@ -146,6 +146,14 @@ def test_a_beating_attempts_index_entry_is_moved_when_it_comes_due(db: Database)
     assert overdue(db, 30) == [2, 1]
 
 
+def test_the_next_heartbeat_check_is_the_earliest_of_started_attempts(db: Database) -> None:
+    with db.read() as conn:
+        assert activities.next_heartbeat_check(conn) is None
+    put(db, a_started_activity(number=1, heartbeat_due_clock=10), a_started_activity(number=2, heartbeat_due_clock=7))
+    with db.read() as conn:
+        assert activities.next_heartbeat_check(conn) == 7
+
+
 def test_a_new_attempt_is_checked_anew(db: Database) -> None:
     put(db, a_started_activity(heartbeat_due_clock=10))
     retry = {"state": ActivityState.SCHEDULED, "token": None, "heartbeat_due_clock": None}

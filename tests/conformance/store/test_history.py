@@ -49,6 +49,8 @@ def test_a_history_is_read_in_pages_from_either_end(db: Database) -> None:
     assert seqs(after=2, limit=3) == [3, 4, 5]
     assert seqs(limit=2, descending=True) == [7, 6]
     assert seqs(after=7) == []
+    assert seqs(before=6, limit=2, descending=True) == [5, 4]
+    assert seqs(after=2, before=5) == [3, 4]
 
 
 def test_thousands_of_events_are_appended_at_once(db: Database) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import event, text
+from sqlalchemy.exc import DBAPIError
 
 from orchestrator.model.records import InboxKind
 from orchestrator.store import activities, engines, inbox, runs, signals
@@ -47,6 +48,26 @@ def test_killing_the_holders_connection_frees_the_lock(postgres_db: Database) ->
         assert not is_locked(postgres_db)
         lock.run()
     assert get_run(postgres_db).last_seq == 0
+
+
+def test_a_read_under_a_lost_lock_is_told_on_the_spot_and_so_is_the_next(postgres_db: Database) -> None:
+    put_run(postgres_db)
+    with pytest.raises(TryAgain), postgres_db.lock_run("run-1") as lock:
+        assert lock is not None
+        kill_backend(postgres_db, pid_of(lock.connection()))
+        for read in (lock.run, lock.events, lock.now, lambda: lock.inbox(1), lambda: lock.enter_gate("run-1")):
+            with pytest.raises(Interrupted):
+                read()
+        runs.update(lock.connection(), "run-1", {"last_seq": 1})
+
+
+def test_going_on_after_an_aborted_statement_is_worth_another_try(postgres_db: Database) -> None:
+    put_run(postgres_db)
+    with pytest.raises(TryAgain), postgres_db.lock_run("run-1") as lock:
+        assert lock is not None
+        with pytest.raises(DBAPIError):
+            lock.connection().execute(text("SELECT 1 / 0"))
+        lock.run()
 
 
 @pytest.mark.slow
