@@ -46,8 +46,7 @@ def _by_name(name: str) -> ActivityDefinition:
     known = registry.get(name)
     if known is not None:
         return known
-    inside: Any = _state.get_current_app()
-    task = inside._tasks.get(name)  # noqa: SLF001 - app.tasks would finalize an app that has other things to import
+    task = _state.get_current_app().tasks.get(name)
     return definition_of(task) if task is not None else ActivityDefinition(name=name, function=None)
 
 
