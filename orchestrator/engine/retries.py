@@ -34,10 +34,9 @@ def _grown(initial: Micros, coefficient: float, power: int, cap: Micros) -> Micr
         return min(initial, cap)
     if math.log(initial) + power * math.log(coefficient) >= math.log(cap):
         return cap
-    grown: float = coefficient**power
-    return min(cap, int(initial * grown))
+    return min(cap, int(initial * math.pow(coefficient, power)))
 
 
 def resend_delay(count: int, first: Micros, cap: Micros) -> Micros:
     """Returns how long to wait for a claim after the ``count``-th publish: doubling up to a cap."""
-    return min(cap, first * 2 ** min(count, 32))
+    return min(cap, first << min(count, 32))
