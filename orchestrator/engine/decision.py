@@ -148,7 +148,7 @@ def _advance(engine: Engine, lock: RunLock, run: RunRecord, rows: list[InboxRow]
         raise
     except ReplayError as error:
         return _blocked(engine, lock, run, error)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - blocks the run
         # Whatever else goes wrong in a replay is visible on the run, not only in a worker's log.
         unexpected = WorkflowCodeError(f"The decision failed with {type(error).__name__}: {error}")
         unexpected.__cause__ = error

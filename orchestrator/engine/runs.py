@@ -7,13 +7,13 @@ run: only a decision writes its history (P1).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from orchestrator.engine.core import PYTHON_VERSION, Engine
 from orchestrator.engine.decision import decide
 from orchestrator.engine.targets import Target, find_run, open_leaf
-from orchestrator.engine.wakeups import wake_for_row, wake_message
+from orchestrator.engine.wakeups import wake, wake_for_row, wake_message
 from orchestrator.errors import Unavailable, WorkflowAlreadyStarted, WorkflowClosed
 from orchestrator.model.options import IdReusePolicy
 from orchestrator.model.payloads import Payload
@@ -63,8 +63,24 @@ def start(engine: Engine, request: StartRequest) -> StartResult:
     return result
 
 
+def start_within(engine: Engine, conn: Connection, request: StartRequest) -> StartResult:
+    """Starts a run in the caller's own transaction; errors as :func:`start`.
+
+    The wake-up is the caller's, after its commit (:func:`wake_started`); else the next tick of the sweep wakes it.
+    """
+    result = insert(engine, conn, request)
+    if result.created:
+        runs.update(conn, result.run.run_id, {"next_send_at": result.run.created_at, "send_count": 0})
+    return result
+
+
+def wake_started(engine: Engine, results: Iterable[StartResult]) -> None:
+    """Wakes runs that were started within a transaction which is committed now."""
+    wake(engine, [result.run.run_id for result in results if result.created])
+
+
 def insert(engine: Engine, conn: Connection, request: StartRequest) -> StartResult:
-    """Inserts a run in an open transaction; the wake-up is the caller's, after the commit."""
+    """Inserts a run in an open transaction, to be woken by the caller after its commit."""
     for _ in range(START_TRIES):
         existing = _existing(conn, request)
         if existing is not None:

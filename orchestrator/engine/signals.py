@@ -49,7 +49,9 @@ class SignalResult:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Sent:
+class Sent:
+    """An accepted signal, before its commit: what to answer, and what to wake afterwards."""
+
     result: SignalResult
     wake_run: str | None
     row_id: int | None = None
@@ -65,15 +67,21 @@ def send(engine: Engine, request: SignalRequest) -> SignalResult:
         UndeclaredSignal: The workflow type declares no such signal.
         InboxFull: The run holds too many undelivered messages.
     """
-    sent = engine.db.run(lambda conn: _send(engine, conn, request), what="signal")
+    sent = engine.db.run(lambda conn: accept(engine, conn, request), what="signal")
+    wake_for_sent(engine, sent)
+    return sent.result
+
+
+def wake_for_sent(engine: Engine, sent: Sent) -> None:
+    """Wakes the run of a signal that was just committed; a redelivery wakes it too."""
     if sent.row_id is not None and sent.wake_run is not None:
         wake_for_row(engine, sent.wake_run, sent.row_id)
     elif sent.wake_run is not None:
         wake(engine, [sent.wake_run])
-    return sent.result
 
 
-def _send(engine: Engine, conn: Connection, request: SignalRequest) -> _Sent:
+def accept(engine: Engine, conn: Connection, request: SignalRequest) -> Sent:
+    """Accepts a signal in an open transaction; errors as :func:`send`."""
     lineage_id = find_run(conn, request.target).lineage_id
     signals.enter_gate_shared(conn, lineage_id)
     known = signals.key(conn, lineage_id, request.signal_id)
@@ -107,10 +115,10 @@ def _send(engine: Engine, conn: Connection, request: SignalRequest) -> _Sent:
         now=now,
         next_send_at=now + engine.settings.micros("resend_after"),
     )
-    return _Sent(result=SignalResult(stored=True, run_id=leaf.run_id), wake_run=leaf.run_id, row_id=row_id)
+    return Sent(result=SignalResult(stored=True, run_id=leaf.run_id), wake_run=leaf.run_id, row_id=row_id)
 
 
-def _redelivered(conn: Connection, known: SignalKey, request: SignalRequest) -> _Sent:
+def _redelivered(conn: Connection, known: SignalKey, request: SignalRequest) -> Sent:
     if (known.name, known.digest) != (request.name, request.payload.digest):
         raise SignalConflict(
             f"Signal id {request.signal_id!r} was sent to run {known.run_id} before, as {known.name!r} with "
@@ -118,7 +126,7 @@ def _redelivered(conn: Connection, known: SignalKey, request: SignalRequest) -> 
             run_id=known.run_id,
         )
     leaf = open_leaf(conn, known.lineage_id)
-    return _Sent(result=SignalResult(stored=False, run_id=None), wake_run=leaf.run_id if leaf else None)
+    return Sent(result=SignalResult(stored=False, run_id=None), wake_run=leaf.run_id if leaf else None)
 
 
 def _check_declared(engine: Engine, run: RunRecord, name: str) -> None:

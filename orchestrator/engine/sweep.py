@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from orchestrator.engine import sweeping
+from orchestrator.engine import outbox, sweeping
 from orchestrator.engine.core import Engine
 from orchestrator.store import sweeps, timers
 from orchestrator.store.sweeps import Tick
@@ -35,6 +35,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("lost", sweeping.find_lost),
     ("inboxes", sweeping.wake_inboxes),
     ("runs", sweeping.wake_runs),
+    ("outbox", outbox.deliver),
 )
 """What a tick does, in order. Each step takes at most a batch and returns how many rows it acted on."""
 

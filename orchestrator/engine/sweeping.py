@@ -183,7 +183,8 @@ def wake_runs(engine: Engine, _tick: Tick, limit: int) -> int:
         may_send = _may_resend(engine, conn, ((run.queue, run.published_at) for run in due))
         messages: list[Message] = []
         for run in due:
-            again = run.attention is Attention.BLOCKED or may_send(run.queue, run.published_at)
+            unsent = run.send_count == 0 or run.attention is Attention.BLOCKED
+            again = unsent or may_send(run.queue, run.published_at)
             runs.update(conn, run.run_id, _next_check(engine, run, now, again=again))
             if again:
                 messages.append(wake_message(run, now))

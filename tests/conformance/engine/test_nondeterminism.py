@@ -97,7 +97,9 @@ CHANGES: list[tuple[str, Code, Code, str]] = [
 
 
 @pytest.mark.parametrize(("old", "new", "told"), [case[1:] for case in CHANGES], ids=[case[0] for case in CHANGES])
-def test_changed_code_blocks_the_run_and_the_old_code_unblocks_it(world: World, old: Code, new: Code, told: str) -> None:
+def test_changed_code_blocks_the_run_and_the_old_code_unblocks_it(
+    world: World, old: Code, new: Code, told: str
+) -> None:
     world.functions["step"] = lambda value: value
     current[:] = [old]
     world.start("nondeterminism.subject")
