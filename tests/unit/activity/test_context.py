@@ -11,6 +11,7 @@ from orchestrator.activity.context import ActivityInfo, RunningActivity, entered
 from orchestrator.errors import Cancelled, PayloadError
 from orchestrator.model.payloads import PayloadConverter
 from orchestrator.types import SECOND
+from tests.support.waiting import await_until
 
 
 @dataclass
@@ -121,10 +122,12 @@ def test_inside_an_event_loop_storing_does_not_block_it():
     async def body() -> None:
         with entered(store.attempt):
             activity.heartbeat(1)
-        while not store.stored:
-            await asyncio.sleep(0.001)
+        await await_until(stored)
 
-    asyncio.run(asyncio.wait_for(body(), 5))
+    async def stored() -> bool:
+        return bool(store.stored)
+
+    asyncio.run(body())
 
 
 def test_the_interval_is_a_third_of_the_timeout_within_bounds():

@@ -46,7 +46,7 @@ def round_trip(task: Task[..., Any], *args: Any, **kwargs: Any) -> Any:
 def test_a_lazy_task_is_not_made_by_naming_it():
     app = Celery("team", broker="memory://", set_as_current=False)
 
-    @app.task
+    @app.task(shared=False)
     def lazy(value):
         return value
 
@@ -76,7 +76,7 @@ def test_arguments_are_checked_against_the_tasks_own_signature(app: Celery):
 
 
 def test_a_bound_tasks_self_is_not_an_argument(app: Celery):
-    @app.task(bind=True)
+    @app.task(bind=True, shared=False)
     def bound(self, value: int):
         return value
 
@@ -97,7 +97,7 @@ def test_a_class_based_tasks_self_is_not_an_argument(app: Celery):
 
 
 def test_values_reach_a_plain_task_as_celerys_json_brings_them(app: Celery):
-    @app.task
+    @app.task(shared=False)
     def takes(*values, **more):
         return None
 
@@ -108,7 +108,7 @@ def test_values_reach_a_plain_task_as_celerys_json_brings_them(app: Celery):
 
 
 def test_a_model_reaches_a_plain_task_as_plain_json(app: Celery):
-    @app.task(pydantic=True)
+    @app.task(pydantic=True, shared=False)
     def takes(amount: Money) -> Money:
         return amount
 
@@ -128,7 +128,7 @@ def test_a_result_that_does_not_fit_a_plain_tasks_annotation_reaches_the_workflo
 
 
 def test_that_celery_runs_a_lost_task_again_is_remembered(app: Celery):
-    @app.task(acks_late=True, reject_on_worker_lost=True)
+    @app.task(shared=False, acks_late=True, reject_on_worker_lost=True)
     def again():
         return None
 
