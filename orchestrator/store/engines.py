@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import psycopg2
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DisconnectionError
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection, StaticPool
@@ -30,6 +32,7 @@ EXAMPLE: Final = 'for example "postgresql://localhost/shop" or "sqlite:///orches
 _MARGIN_MS: Final = 3_000
 _LOCK_TIMEOUT_MS: Final = 5_000
 _STATEMENT_TIMEOUT_MS: Final = 30_000
+_CHECK_INTERVAL_MS: Final = 1_000
 _BUSY_TIMEOUT_MS: Final = 1_000
 SYNCHRONOUS: Final = "synchronous"
 """Parameter of an SQLite URL: when the file is flushed to disk."""
@@ -44,16 +47,7 @@ SETTINGS: Final = (
 )
 """The PostgreSQL settings that are given to each session."""
 
-# A version before 14 lacks client_connection_check_interval; asking pg_settings leaves out what is unknown.
-_SET = """
-SELECT set_config(name, CASE name
-    WHEN 'idle_in_transaction_session_timeout' THEN %s
-    WHEN 'lock_timeout' THEN %s
-    WHEN 'statement_timeout' THEN %s
-    WHEN 'client_connection_check_interval' THEN %s END, false)
-FROM pg_settings WHERE name IN
-    ('idle_in_transaction_session_timeout', 'lock_timeout', 'statement_timeout', 'client_connection_check_interval')
-"""
+_SET: Final = "SELECT set_config(%s, %s, false)"
 
 
 def parse_url(url: str) -> URL:
@@ -115,16 +109,34 @@ def postgresql_engine(url: URL, *, pool_size: int, decision_timeout_us: Micros, 
         | dict(url.query),
     )
     idle = decision_timeout_us // 1000 + _MARGIN_MS
-    values = tuple(f"{ms}ms" for ms in (idle, _LOCK_TIMEOUT_MS, _STATEMENT_TIMEOUT_MS, 1_000))
+    values = dict(zip(SETTINGS, (idle, _LOCK_TIMEOUT_MS, _STATEMENT_TIMEOUT_MS, _CHECK_INTERVAL_MS), strict=True))
 
     @event.listens_for(engine, "connect")
     def configure(connection: Any, _entry: ConnectionPoolEntry) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute(_SET, values)
-        connection.commit()
+        _apply_settings(connection, values)
 
     _probe_idle_connections(engine)
     return engine
+
+
+def _apply_settings(connection: Any, values: Mapping[str, int]) -> None:
+    # Servers before version 14, and those on some systems, refuse client_connection_check_interval: `doctor`
+    # tells, and the keepalives find a vanished client too, only later.
+    required = {name: ms for name, ms in values.items() if name != SETTINGS[-1]}
+    try:
+        _set_all(connection, values)
+    except psycopg2.DatabaseError:
+        connection.rollback()
+        _set_all(connection, required)
+
+
+def _set_all(connection: Any, values: Mapping[str, int]) -> None:
+    with connection.cursor() as cursor:
+        # One round trip: connecting is what a short-lived process does most.
+        cursor.execute(
+            "; ".join([_SET] * len(values)), [part for name, ms in values.items() for part in (name, f"{ms}ms")]
+        )
+    connection.commit()
 
 
 def _probe_idle_connections(engine: Engine) -> None:

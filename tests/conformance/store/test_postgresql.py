@@ -201,6 +201,14 @@ def test_sessions_have_the_time_outs_that_free_locks(postgres_url: str) -> None:
     db.dispose()
 
 
+def test_a_server_that_lacks_a_setting_is_given_the_others(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "SETTINGS", (*engines.SETTINGS[:-1], "no_such_setting"))
+    db = Database.open(postgres_url)
+    with db.read() as conn:
+        assert engines.session_settings(conn)["lock_timeout"] == "5s"
+    db.dispose()
+
+
 def test_read_committed_is_set_whatever_the_role_or_database_says(postgres_url: str) -> None:
     db = Database.open(postgres_url + "?options=-c%20default_transaction_isolation%3Dserializable")
     with db.read() as conn:
