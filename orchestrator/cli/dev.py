@@ -31,6 +31,7 @@ def dev_command(session: Session, /, *, concurrency: int, queues: str | None, lo
     and no orchestrator_database_url it needs no server at all. Stop it with Ctrl-C; everything goes on when it is
     started again.
     """
+    from orchestrator.cli.checks.places import broker_url, database_url
     from orchestrator.cli.checks.settings import used_queues
     from orchestrator.store import migrate
 
@@ -39,14 +40,18 @@ def dev_command(session: Session, /, *, concurrency: int, queues: str | None, lo
     engine = durable.engine()
     migrate.upgrade(engine.db)
     chosen = [queue for queue in (queues or "").split(",") if queue] or sorted(used_queues(app))
-    told = {"broker": app.connection_for_write().as_uri(), "database": repr(engine.db), "queues": chosen}
+    told = {"broker": broker_url(app), "database": database_url(engine.db), "queues": chosen}
     if session.out.as_json:
         session.out.json(told)
     else:
         session.out.facts([("Broker", told["broker"]), ("Database", told["database"]), ("Queues", ", ".join(chosen))])
     with tempfile.TemporaryDirectory(prefix="orchestrator-dev-") as folder:
-        _start_beat(app, Path(folder))
-        _work(app, chosen, concurrency, loglevel)
+        beat = _start_beat(app, Path(folder))
+        try:
+            _work(app, chosen, concurrency, loglevel)
+        finally:
+            # It writes into the folder that goes away next.
+            beat.stop()
 
 
 def _prepare(app: Celery) -> None:
@@ -56,16 +61,19 @@ def _prepare(app: Celery) -> None:
         app.conf.broker_transport_options = options
 
 
-def _start_beat(app: Celery, folder: Path) -> None:
+def _start_beat(app: Celery, folder: Path) -> Any:
     from celery.beat import EmbeddedService
 
     beat: Any = EmbeddedService(app, thread=True, schedule_filename=str(folder / "beat"))
     # As a process its ticks would never reach an in-memory broker.
     assert isinstance(beat, threading.Thread)
     beat.start()
+    return beat
 
 
 def _work(app: Celery, queues: list[str], concurrency: int, loglevel: str) -> None:
+    from celery.worker import state
+
     worker: Any = app.Worker(
         pool="threads",
         concurrency=concurrency,
@@ -76,5 +84,6 @@ def _work(app: Celery, queues: list[str], concurrency: int, loglevel: str) -> No
         without_heartbeat=True,
     )
     worker.start()
-    if worker.exitcode:
+    # Celery calls Ctrl-C a failure; here it is how one stops.
+    if worker.exitcode and state.should_stop is None:
         raise click.exceptions.Exit(worker.exitcode)

@@ -19,6 +19,7 @@ def migrate_command(session: Session, /, *, check: bool) -> None:
 
     Safe to run from several places at once, and while workers of the version before are running.
     """
+    from orchestrator.cli.checks.places import database_url
     from orchestrator.store import migrate
 
     database = session.durable.engine().db
@@ -29,7 +30,7 @@ def migrate_command(session: Session, /, *, check: bool) -> None:
         migrate.upgrade(database)
     after = migrate.current(database)
     if session.out.as_json:
-        session.out.json({"database": repr(database), "before": before, "after": after, "needed": migrate.HEAD})
+        session.out.json({"database": database_url(database), "before": before, "after": after, "needed": migrate.HEAD})
     elif before == after:
         session.out.line(f"The schema is at revision {after}; nothing to do.")
     else:

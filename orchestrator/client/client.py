@@ -10,6 +10,7 @@ from orchestrator.client import reading
 from orchestrator.client.arguments import check_optional_id, check_optional_name
 from orchestrator.client.handle import WorkflowHandle
 from orchestrator.client.starting import find_definition, start_request
+from orchestrator.client.transactions import Uncommitted
 from orchestrator.client.twins import twin
 from orchestrator.engine import runs
 from orchestrator.errors import UnknownWorkflowType
@@ -43,6 +44,7 @@ class WorkflowClient:
     def __init__(self, engine: Callable[[], Engine], *, sleep: Callable[[float], None] = time.sleep) -> None:
         self._engine_provider = engine
         self._sleep = sleep
+        self._uncommitted = Uncommitted()
 
     @property
     def _engine(self) -> Engine:
@@ -59,6 +61,7 @@ class WorkflowClient:
         id_reuse_policy: IdReusePolicy | str = IdReusePolicy.USE_EXISTING,
         request_id: str | None = None,
         memo: Any = None,
+        connection: Any = None,
     ) -> WorkflowHandle[None, R]: ...
     @overload
     def start(
@@ -71,6 +74,7 @@ class WorkflowClient:
         id_reuse_policy: IdReusePolicy | str = IdReusePolicy.USE_EXISTING,
         request_id: str | None = None,
         memo: Any = None,
+        connection: Any = None,
     ) -> WorkflowHandle[W, R]: ...
     @overload
     def start(
@@ -83,6 +87,7 @@ class WorkflowClient:
         id_reuse_policy: IdReusePolicy | str = IdReusePolicy.USE_EXISTING,
         request_id: str | None = None,
         memo: Any = None,
+        connection: Any = None,
     ) -> WorkflowHandle[Any, Any]: ...
     def start(
         self,
@@ -94,6 +99,7 @@ class WorkflowClient:
         id_reuse_policy: IdReusePolicy | str = IdReusePolicy.USE_EXISTING,
         request_id: str | None = None,
         memo: Any = None,
+        connection: Any = None,
     ) -> WorkflowHandle[Any, Any]:
         """Starts a workflow, or finds the one that has its id: starting is idempotent on the id.
 
@@ -108,6 +114,8 @@ class WorkflowClient:
             id_reuse_policy: What to do when the last run of the id has closed.
             request_id: A repeated start with the same request id answers with the run that the first one made.
             memo: A JSON-able note, kept with the run and shown with it.
+            connection: Your own SQLAlchemy connection or session, on the same database: the workflow starts if
+                and when you commit. Call :meth:`flush` after the commit; else the sweep finds it within a second.
 
         Raises:
             InvalidArgument: An argument is refused; it is named, and nothing was stored.
@@ -127,7 +135,11 @@ class WorkflowClient:
             request_id=request_id,
             memo=memo,
         )
-        result = runs.start(engine, request)
+        if connection is None:
+            result = runs.start(engine, request)
+        else:
+            with engine.db.transaction_of(connection) as conn:
+                result = self._uncommitted.start(engine, conn, request)
         return WorkflowHandle(
             self,
             id=result.run.workflow_id,
@@ -137,6 +149,17 @@ class WorkflowClient:
         )
 
     astart = twin(start)
+
+    def flush(self) -> None:
+        """Wakes what was started and signalled with ``connection=``, after your commit. Harmless before it.
+
+        Raises:
+            Unavailable: The database could not be reached; the sweep does it then.
+        """
+        refuse_inside_workflow("durable.flush")
+        self._uncommitted.flush(self._engine)
+
+    aflush = twin(flush)
 
     def get_handle(self, id: str, run_id: str | None = None) -> WorkflowHandle[Any, Any]:  # noqa: A002
         """Returns the handle of a workflow, without looking whether it exists.

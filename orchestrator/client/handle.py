@@ -15,13 +15,13 @@ from orchestrator.client.arguments import (
     encode,
 )
 from orchestrator.client.handlers import query_of, signal_of
+from orchestrator.client.transactions import signal_within
 from orchestrator.client.twins import twin, waiting
 from orchestrator.client.views import SignalReceipt
 from orchestrator.client.waiting import wait_for_end
 from orchestrator.engine import runs, signals
 from orchestrator.engine.signals import SignalRequest
-from orchestrator.engine.targets import Target
-from orchestrator.errors import UnknownWorkflowType
+from orchestrator.engine.targets import Target, find_run
 from orchestrator.model.names import check_int, check_text
 from orchestrator.runtime.context import refuse_inside_workflow
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from orchestrator.client.waiting import OnBlocked
     from orchestrator.engine.core import Engine
     from orchestrator.runtime.definition import WorkflowDefinition
+    from orchestrator.store.database import Connection
 
 W = TypeVar("W")
 R = TypeVar("R")
@@ -121,10 +122,16 @@ class WorkflowHandle(Generic[W, R]):
     # --- messages to it -----------------------------------------------------------------------------
 
     @overload
-    def signal(self, signal: Callable[[W, *Ts], Any], /, *args: *Ts, signal_id: str | None = None) -> SignalReceipt: ...
+    def signal(
+        self, signal: Callable[[W, *Ts], Any], /, *args: *Ts, signal_id: str | None = None, connection: Any = None
+    ) -> SignalReceipt: ...
     @overload
-    def signal(self, signal: str, /, *args: Any, signal_id: str | None = None) -> SignalReceipt: ...
-    def signal(self, signal: Any, /, *args: object, signal_id: str | None = None) -> SignalReceipt:
+    def signal(
+        self, signal: str, /, *args: Any, signal_id: str | None = None, connection: Any = None
+    ) -> SignalReceipt: ...
+    def signal(
+        self, signal: Any, /, *args: object, signal_id: str | None = None, connection: Any = None
+    ) -> SignalReceipt:
         """Sends a signal; it is durable when this returns.
 
         Args:
@@ -132,9 +139,12 @@ class WorkflowHandle(Generic[W, R]):
             *args: The signal's arguments.
             signal_id: Sending the same id again, with the same content, stores nothing and succeeds. Default: a
                 fresh one.
+            connection: Your own SQLAlchemy connection or session, on the same database: the signal is sent if
+                and when you commit, and delivered by ``durable.flush()`` after that, or by the sweep. A signal that
+                turns out to be refused then is logged.
 
         Returns:
-            Whether this call stored it, and in which run.
+            Whether this call stored it, and in which run; with ``connection``, the run is not known yet.
 
         Raises:
             InvalidArgument: An argument is refused; it is named.
@@ -146,14 +156,12 @@ class WorkflowHandle(Generic[W, R]):
         refuse_inside_workflow("handle.signal")
         engine = self._engine
         message_id = check_optional_id(signal_id, "signal_id") or engine.ids()
-        name, signature = signal_of(signal, lambda: self._known_definition(engine))
-        request = SignalRequest(
-            target=self._target,
-            name=name,
-            signal_id=message_id,
-            payload=encode(engine, args, signature),
-        )
-        result = signals.send(engine, request)
+        if connection is not None:
+            with engine.db.transaction_of(connection) as conn:
+                request = self._signal_request(engine, signal, args, message_id, conn)
+                signal_within(engine, conn, request)
+            return SignalReceipt(signal_id=message_id, stored=True, run_id=None)
+        result = signals.send(engine, self._signal_request(engine, signal, args, message_id, None))
         return SignalReceipt(signal_id=message_id, stored=result.stored, run_id=result.run_id)
 
     asignal = twin(signal)
@@ -256,23 +264,22 @@ class WorkflowHandle(Generic[W, R]):
     def _sleep(self) -> Callable[[float], None]:
         return self._client._sleep  # noqa: SLF001 - as above
 
-    def _known_definition(self, engine: Engine) -> WorkflowDefinition | None:
-        """Returns the workflow's code, if this process has it."""
-        if self._definition is not None:
-            return self._definition
-        workflow_type = reading.load_run(engine, self._target).workflow_type
-        try:
-            return engine.registry.get(workflow_type)
-        except UnknownWorkflowType:
-            return None
+    def _signal_request(
+        self, engine: Engine, signal: Any, args: tuple[object, ...], signal_id: str, conn: Connection | None
+    ) -> SignalRequest:
+        def definition() -> WorkflowDefinition | None:
+            if self._definition is not None:
+                return self._definition
+            run = reading.load_run(engine, self._target) if conn is None else find_run(conn, self._target)
+            return self._client.definition_of(run.workflow_type)
+
+        name, signature = signal_of(signal, definition)
+        return SignalRequest(
+            target=self._target, name=name, signal_id=signal_id, payload=encode(engine, args, signature)
+        )
 
     def _result_hint(self, workflow_type: str) -> Any:
-        definition = self._definition
         if self._plain_values:
             return Any
-        if definition is None:
-            try:
-                definition = self._engine.registry.get(workflow_type)
-            except UnknownWorkflowType:
-                return Any
-        return definition.result_hint
+        definition = self._definition or self._client.definition_of(workflow_type)
+        return Any if definition is None else definition.result_hint

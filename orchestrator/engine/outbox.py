@@ -52,7 +52,7 @@ def enqueue_signal(engine: Engine, conn: Connection, request: SignalRequest) -> 
     outbox.insert(conn, request.target.namespace, SIGNAL, attrs=attrs, payload=payload, now=now, next_send_at=now)
 
 
-def deliver(engine: Engine, _tick: Tick, limit: int) -> int:
+def deliver(engine: Engine, _tick: Tick | None, limit: int) -> int:
     """Delivers signals from the outbox: a step of the sweep."""
     taken: list[int] = []
     while len(taken) < limit and (delivered := engine.db.run(lambda conn: _deliver_one(engine, conn), what="outbox")):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orchestrator.cli.checks.findings import Finding, Level, fine, problem, warning
+from orchestrator.cli.checks.places import broker_url, database_url
 from orchestrator.cli.checks.settings import used_queues
 from orchestrator.errors import SchemaOutdated, Unavailable
 from orchestrator.model.records import Attention, WorkerRecord
@@ -69,8 +70,13 @@ def check_system(app: Celery, engine: Engine) -> list[Finding]:
     except SchemaOutdated as error:
         return [*findings, problem("schema", str(error), "celery -A … workflow migrate")]
     except Unavailable as error:
-        return [*findings, _unreachable("database", f"{engine.db!r} can't be reached: {error}")]
-    findings.append(fine("database", f"{engine.db!r} answers; its schema is at revision {migrate.HEAD}."))
+        return [
+            *findings,
+            _unreachable("database", f"The database {database_url(engine.db)} can't be reached: {error}"),
+        ]
+    findings.append(
+        fine("database", f"The database {database_url(engine.db)} answers; its schema is at revision {migrate.HEAD}.")
+    )
     return findings + [finding for check in CHECKS for finding in check(app, snapshot)]
 
 
@@ -103,7 +109,7 @@ def take_snapshot(engine: Engine) -> Snapshot:
 
 def broker(app: Celery) -> Iterator[Finding]:
     """Whether the broker answers."""
-    shown = app.connection_for_write().as_uri()
+    shown = broker_url(app)
     try:
         with app.connection_for_write(connect_timeout=CONNECT_SECONDS) as connection:
             connection.ensure_connection(max_retries=0, timeout=CONNECT_SECONDS)

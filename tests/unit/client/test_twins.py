@@ -12,7 +12,7 @@ from orchestrator.client import WorkflowClient, WorkflowHandle
 from orchestrator.client.twins import Pauses, twin, waiting
 
 # Calls that reach for nothing have no twin.
-LOCAL = {"with_plain_values", "get_handle", "get_handle_for", "definition_of"}
+LOCAL = {"with_plain_values", "get_handle", "get_handle_for", "definition_of", "typed_values"}
 
 
 class Counter:

@@ -1,0 +1,21 @@
+"""Where things are, as people may see it: without passwords."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from celery import Celery
+
+    from orchestrator.store.database import Database
+
+
+def broker_url(app: Celery) -> str:
+    """Returns the URL that an app publishes to, with its password hidden."""
+    url = str(app.conf.broker_write_url or app.conf.broker_url or "")
+    return url if url.startswith("memory:") else str(app.connection_for_write().as_uri())
+
+
+def database_url(database: Database) -> str:
+    """Returns the URL of a database, with its password hidden."""
+    return database.engine.url.render_as_string(hide_password=True)
