@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from celery import Celery
@@ -21,7 +22,7 @@ from orchestrator.client import WorkflowClient
 from orchestrator.config import PREFIX, Settings, read_settings
 from orchestrator.engine.core import Engine
 from orchestrator.engine.observers import Observer
-from orchestrator.errors import ConfigurationError
+from orchestrator.errors import ConfigurationError, InvalidArgument
 from orchestrator.model.options import DEFAULT_ACTIVITY_OPTIONS, ActivityOptions
 from orchestrator.model.payloads import PayloadConverter
 from orchestrator.runtime.registry import default_registry
@@ -124,9 +125,12 @@ class Orchestrator(WorkflowClient):
         )
 
     def _add_beat_entry(self, **_: Any) -> None:
-        # Raw, since a wrong setting elsewhere must not break whatever finalizes the app first.
         interval = our_settings(self.app).get(f"{PREFIX}sweep_interval", _DEFAULT_INTERVAL)
-        seconds = interval.total_seconds() if hasattr(interval, "total_seconds") else float(interval)
+        try:
+            seconds = interval.total_seconds() if isinstance(interval, timedelta) else float(interval)
+        except (TypeError, ValueError):
+            # Told by name at the first use; here it would break whatever finalizes the app first.
+            seconds = _DEFAULT_INTERVAL
         self.app.amqp.queues.add(housekeeping_queue(self.app))
         schedule = dict(self.app.conf.beat_schedule or {})
         schedule.setdefault(BEAT_ENTRY, beat_entry(self.app, seconds))
@@ -142,10 +146,13 @@ def our_settings(app: Celery) -> dict[str, Any]:
     Celery's configuration may have a namespace (``CELERY_ORCHESTRATOR_DATABASE_URL`` with ``namespace="CELERY"``).
     """
     conf: Any = app.conf
+    keys = list(conf)  # first, as that loads the configuration, and with it its namespace
     namespace = str(getattr(conf, "prefix", None) or "").lower()
     found: dict[str, Any] = {}
-    for key in list(conf):
-        plain = str(key).lower().removeprefix(namespace)
+    for key in keys:
+        # A key in the namespace, or one that was set on the configuration itself.
+        inside = bool(namespace) and str(key).lower().startswith(namespace)
+        plain = str(key).lower().removeprefix(namespace) if inside else str(key)
         if plain.startswith(PREFIX):
             found[plain] = conf[key]
     return found
@@ -162,7 +169,7 @@ def activity_defaults(given: Any) -> ActivityOptions:
     if isinstance(given, Mapping):
         try:
             given = ActivityOptions(**given)
-        except TypeError as error:
+        except (TypeError, InvalidArgument) as error:
             raise ConfigurationError(f"{PREFIX}activity_defaults: {error}") from None
     if not isinstance(given, ActivityOptions):
         raise ConfigurationError(

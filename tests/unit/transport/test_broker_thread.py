@@ -34,7 +34,7 @@ def publishers() -> list[threading.Thread]:
 def test_work_runs_on_one_connection_and_its_answer_comes_back():
     broker = Broker()
     thread = BrokerThread(broker.connect)
-    assert [thread.call(lambda _: number, 5) for number in range(3)] == [0, 1, 2]
+    assert [thread.call(lambda _, number=number: number, 5) for number in range(3)] == [0, 1, 2]
     assert broker.opened == 1
     thread.close()
     wait_until(lambda: broker.closed == 1)
