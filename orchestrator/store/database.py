@@ -14,7 +14,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, Self, TypeVar
 
 from sqlalchemy import URL, Connection, Engine
 
@@ -84,7 +84,7 @@ class Database:
         decision_timeout_us: Micros = 2 * SECOND,
         application_name: str = "orchestrator",
         retrying: Retrying | None = None,
-    ) -> Database:
+    ) -> Self:
         """Opens a database; nothing is connected before the first use.
 
         Args:

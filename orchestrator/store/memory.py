@@ -7,11 +7,13 @@ compiled form of the statements, which costs more than running them: half of a s
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, TypeVar
 
 from orchestrator.store import migrate
 from orchestrator.store.database import Database
 from orchestrator.types import Clock
+
+D = TypeVar("D", bound=Database)
 
 URL = "sqlite://"
 
@@ -20,14 +22,15 @@ _template: Database | None = None
 _compiled: dict[Any, Any] = {}
 
 
-def fresh_database(clock: Clock) -> Database:
+def fresh_database(clock: Clock, kind: type[D]) -> D:
     """Returns an empty database in memory with the whole schema; ``dispose`` ends it.
 
     Args:
         clock: The database's clock.
+        kind: Its class.
     """
     global _template  # noqa: PLW0603 - made once per process, never written to afterwards
-    database = Database.open(URL, clock=clock)
+    database = kind.open(URL, clock=clock)
     with _lock:
         if _template is None:
             _template = Database.open(URL)

@@ -13,27 +13,27 @@ from orchestrator.engine.core import Engine
 from orchestrator.engine.observers import Observer
 from orchestrator.model.payloads import PayloadConverter
 from orchestrator.runtime.registry import default_registry
-from orchestrator.store.memory import URL, fresh_database
+from orchestrator.store.database import Database
+from orchestrator.store.memory import URL
 from orchestrator.transport.messages import Transport
-from orchestrator.types import Clock
 
 _NEVER = timedelta(days=100 * 365)
 
 
 def make_engine(
     app: Celery | None,
-    clock: Clock,
+    database: Database,
     transport: Transport,
     *,
     observers: Sequence[Observer],
     sleep: Callable[[float], None],
     monotonic: Callable[[], float],
 ) -> Engine:
-    """Returns an engine over a fresh database in memory.
+    """Returns an engine over a test's own parts.
 
     Args:
         app: The application whose settings hold; None for the defaults.
-        clock: The database's clock.
+        database: Its database.
         transport: Carries its messages.
         observers: Told what happens.
         sleep: Waits some seconds.
@@ -44,7 +44,7 @@ def make_engine(
     """
     settings = _settings(app)
     return Engine(
-        db=fresh_database(clock),
+        db=database,
         transport=transport,
         registry=default_registry(),
         converter=PayloadConverter(limit=settings.payload_limit),
@@ -60,4 +60,4 @@ def _settings(app: Celery | None) -> Settings:
     theirs = {} if app is None else our_settings(app)
     # The database is never the application's. The one worker of a test is this process, which is never lost.
     ours = {f"{PREFIX}database_url": URL, f"{PREFIX}liveness_timeout": _NEVER}
-    return read_settings({**theirs, **ours}, broker_url="memory://")
+    return read_settings({**theirs, **ours}, broker_url=None)

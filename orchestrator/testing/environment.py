@@ -23,9 +23,11 @@ from orchestrator.engine.observers import Observer
 from orchestrator.errors import EnvironmentStuck, Unavailable
 from orchestrator.model.names import check_duration, check_instant, check_int
 from orchestrator.runtime.context import refuse_inside_workflow
+from orchestrator.store.memory import fresh_database
 from orchestrator.testing.agenda import Agenda
 from orchestrator.testing.building import make_engine
 from orchestrator.testing.calls import ActivityCall
+from orchestrator.testing.database import EnvironmentDatabase
 from orchestrator.testing.driver import Driver
 from orchestrator.testing.running import ActivityRunner
 from orchestrator.testing.stubs import UNSET, make_stub
@@ -81,8 +83,9 @@ class WorkflowEnvironment(WorkflowClient):
         self._closed = False
         self._began = check_instant(start_time, "start_time")
         self._clock, self._agenda, transport = ManualClock(self._began), Agenda(), FollowedTransport()
+        database = fresh_database(self._clock, EnvironmentDatabase)
         self._built = make_engine(
-            app, self._clock, transport, observers=observers, sleep=self._wait, monotonic=self._monotonic
+            app, database, transport, observers=observers, sleep=self._wait, monotonic=self._monotonic
         )
         self._activities = ActivityRunner(
             self._built, agenda=self._agenda, app=app or celery.current_app, settle=self._settle
@@ -96,6 +99,7 @@ class WorkflowEnvironment(WorkflowClient):
             step_limit=check_int(step_limit, "step_limit", minimum=1),
         )
         transport.follow = self._driver.follow
+        database.committed = self._driver.tick
         self._thread = threading.get_ident()
         self._seen = threading.local()
 
@@ -297,17 +301,19 @@ class WorkflowEnvironment(WorkflowClient):
         """Lets another client, such as your app's Orchestrator, reach this environment inside the block.
 
         So code that calls ``durable.start(...)`` or ``durable.get_handle(...)`` itself (a view, an activity) is tested
-        as it is, without database and broker. Handles made before the block reach it too.
+        as it is, without database and broker. Handles made before the block reach it too. What it starts or signals
+        with ``connection=`` takes effect at once; whether its transaction is rolled back later is not seen.
 
         Args:
             client: Your ``durable``.
         """
-        saved = client._engine_provider, client._sleep  # noqa: SLF001 - it is our own base class
-        client._engine_provider, client._sleep = self._engine_provider, self._sleep  # noqa: SLF001
+        parts = ("_engine_provider", "_sleep", "_uncommitted")
+        saved = {name: getattr(client, name) for name in parts}
+        client.__dict__.update({name: getattr(self, name) for name in parts})
         try:
             yield
         finally:
-            client._engine_provider, client._sleep = saved  # noqa: SLF001
+            client.__dict__.update(saved)
 
     # --- looking ---------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """Code of an application that has a client of its own, under test."""
 
 from celery import Celery
+from sqlalchemy import create_engine
 
 from orchestrator.app import Orchestrator
 from orchestrator.testing import WorkflowEnvironment
@@ -29,3 +30,13 @@ def test_the_application_s_client_is_its_own_again_afterwards(workflow_environme
     with workflow_environment.stand_in_for(durable):
         assert durable._engine_provider is not provider
     assert durable._engine_provider is provider
+
+
+def test_a_start_and_a_signal_in_the_application_s_own_transaction_take_effect(
+    workflow_environment: WorkflowEnvironment,
+):
+    with workflow_environment.stand_in_for(durable), create_engine("sqlite://").begin() as connection:
+        handle = durable.start(shop.fulfil, "42", 999, id="order-42", connection=connection)
+        handle.signal("address", "here", connection=connection)
+        durable.flush()
+        assert handle.result() == "sent 42 to here"
