@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from orchestrator.cli.errors import Misused, Refused
 from orchestrator.cli.output import age
-from orchestrator.errors import WorkflowError
+from orchestrator.errors import OrchestratorError, WorkflowError
 
 if TYPE_CHECKING:
     from orchestrator.cli.output import Progress
@@ -53,20 +55,21 @@ def wait_and_print(
 
 
 def _wait(session: Session, handle: WorkflowHandle[Any, Any], timeout: float | None, on_blocked: Any) -> Any:
-    plain = handle.with_plain_values()
-    with session.out.progress(f"Waiting for {handle.id}") as progress:
-        if not progress.is_seen:
-            return plain.result(timeout, on_blocked=on_blocked)
-        started = time.monotonic()
-        while True:
-            waited = time.monotonic() - started
-            left = LOOK_EVERY if timeout is None else max(0.0, timeout - waited)
-            try:
-                return plain.result(min(LOOK_EVERY, left), on_blocked=on_blocked)
-            except TimeoutError:
-                if timeout is not None and time.monotonic() - started >= timeout:
-                    raise
-            _tell(progress, handle.describe(), waited)
+    with session.out.progress(f"Waiting for {handle.id}") as progress, ExitStack() as stack:
+        if progress.is_seen:
+            done = threading.Event()
+            stack.callback(done.set)
+            threading.Thread(target=_watch, args=(progress, handle, done), daemon=True).start()
+        return handle.with_plain_values().result(timeout, on_blocked=on_blocked)
+
+
+def _watch(progress: Progress, handle: WorkflowHandle[Any, Any], done: threading.Event) -> None:
+    """Tells where the workflow stands, again and again, beside the wait itself."""
+    started = time.monotonic()
+    while not done.wait(LOOK_EVERY):
+        # The wait itself reports what is wrong.
+        with suppress(OrchestratorError):
+            _tell(progress, handle.describe(), time.monotonic() - started)
 
 
 def _tell(progress: Progress, run: WorkflowDescription, waited: float) -> None:
