@@ -19,7 +19,7 @@ from orchestrator.errors import SchemaOutdated
 from orchestrator.store import sweeps
 from orchestrator.store.database import Database
 from orchestrator.store.failures import MIGRATE
-from orchestrator.store.schema import metadata
+from orchestrator.store.schema import POSTGRESQL_STORAGE, metadata
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -137,12 +137,17 @@ def _create(conn: Connection) -> None:
 
 
 @lru_cache
-def _statements(name: str) -> tuple[str, ...]:
+def _statements(database: str) -> tuple[str, ...]:
     # Compiled once a process: a test suite creates a database in memory for each of its tests.
-    dialect = _DIALECTS[name]()
+    dialect = _DIALECTS[database]()
     tables = metadata.sorted_tables
     elements: list[CreateTable | CreateIndex] = [CreateTable(table) for table in tables]
     for table in tables:
         elements += [CreateIndex(index) for index in sorted(table.indexes, key=lambda index: str(index.name))]
+    storage = (
+        f"ALTER TABLE {table.name} SET ({', '.join(f'{name} = {value}' for name, value in options.items())})"
+        for table, options in POSTGRESQL_STORAGE.items()
+        if database == "postgresql"
+    )
     version = f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"
-    return (*(str(element.compile(dialect=dialect)) for element in elements), version)
+    return (*(str(element.compile(dialect=dialect)) for element in elements), *storage, version)

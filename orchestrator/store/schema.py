@@ -57,16 +57,6 @@ OPEN_ACTIVITY: Final = "state IN ('scheduled', 'started')"
 SCHEDULED: Final = "state = 'scheduled'"
 STARTED: Final = "state = 'started'"
 
-# Rows that are rewritten a few times leave room on their page for it; small hot tables are vacuumed early.
-_REWRITTEN: Final[Mapping[str, Any]] = {"fillfactor": 70}
-_CHURNING: Final[Mapping[str, Any]] = {
-    "fillfactor": 70,
-    "autovacuum_vacuum_scale_factor": 0.02,
-    "autovacuum_vacuum_threshold": 1000,
-    "autovacuum_vacuum_cost_delay": 1,
-    "autovacuum_analyze_scale_factor": 0.05,
-}
-
 
 def _one_of(column: str, values: type[RunStatus | Attention | ActivityState | InboxKind]) -> CheckConstraint:
     listed = ", ".join(f"'{value}'" for value in values)
@@ -145,7 +135,6 @@ runs = Table(
     ),
     _partial("orchestrator_runs_next_send", "next_send_at", where="next_send_at IS NOT NULL"),
     _partial("orchestrator_runs_deadline", "deadline_at", where=f"{OPEN_RUN} AND deadline_at IS NOT NULL"),
-    postgresql_with=_REWRITTEN,
 )
 
 history = Table(
@@ -177,7 +166,6 @@ inbox = Table(
     _one_of("kind", InboxKind),
     Index("orchestrator_inbox_run", "run_id", "id"),
     Index("orchestrator_inbox_next_send", "next_send_at"),
-    postgresql_with=_CHURNING,
     sqlite_autoincrement=True,
 )
 
@@ -224,7 +212,6 @@ activities = Table(
     _partial("orchestrator_activities_deadline", "deadline_at", where=f"{OPEN_ACTIVITY} AND deadline_at IS NOT NULL"),
     _partial("orchestrator_activities_heartbeat", "heartbeat_check_clock", where=STARTED),
     _partial("orchestrator_activities_worker", "worker_id", where=STARTED),
-    postgresql_with=_CHURNING,
 )
 
 timers = Table(
@@ -235,7 +222,6 @@ timers = Table(
     Column("due_at", Instant, nullable=False),
     CheckConstraint("number >= 1", name="number"),
     Index("orchestrator_timers_due", "due_at"),
-    postgresql_with=_CHURNING,
 )
 
 signals = Table(
@@ -264,7 +250,6 @@ workers = Table(
     Column("seen_at", Instant, nullable=False),
     Column("started_at", Instant, nullable=False),
     Column("stopping", Boolean, nullable=False),
-    postgresql_with=_REWRITTEN,
 )
 
 sweep = Table(
@@ -274,7 +259,6 @@ sweep = Table(
     Column("clock_us", BigInteger, nullable=False),
     Column("ticked_at", Instant),
     CheckConstraint("id = 1", name="one_row"),
-    postgresql_with=_REWRITTEN,
 )
 
 queues = Table(
@@ -282,7 +266,6 @@ queues = Table(
     metadata,
     Column("queue", Name, primary_key=True),
     Column("progress_at", Instant, nullable=False),
-    postgresql_with=_REWRITTEN,
 )
 
 outbox = Table(
@@ -297,15 +280,36 @@ outbox = Table(
     Column("next_send_at", Instant, nullable=False),
     Column("send_count", Integer, nullable=False),
     Index("orchestrator_outbox_next_send", "next_send_at"),
-    postgresql_with=_CHURNING,
     sqlite_autoincrement=True,
 )
+
+_REWRITTEN: Final = {"fillfactor": 70}
+_CHURNING: Final = {
+    "fillfactor": 70,
+    "autovacuum_vacuum_scale_factor": 0.02,
+    "autovacuum_vacuum_threshold": 1000,
+    "autovacuum_vacuum_cost_delay": 1,
+    "autovacuum_analyze_scale_factor": 0.05,
+}
+
+POSTGRESQL_STORAGE: Final[Mapping[Table, Mapping[str, float]]] = {
+    runs: _REWRITTEN,
+    workers: _REWRITTEN,
+    sweep: _REWRITTEN,
+    queues: _REWRITTEN,
+    inbox: _CHURNING,
+    activities: _CHURNING,
+    timers: _CHURNING,
+    outbox: _CHURNING,
+}
+"""Storage parameters: rows that are rewritten leave room on their page; small hot tables are vacuumed early."""
 
 __all__ = [
     "FAILED_RUN",
     "NEEDS_ATTENTION",
     "OPEN_ACTIVITY",
     "OPEN_RUN",
+    "POSTGRESQL_STORAGE",
     "SCHEDULED",
     "STARTED",
     "activities",

@@ -4,12 +4,14 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
 from orchestrator.model.records import InboxKind
 from orchestrator.store import history, inbox, runs
 from orchestrator.store.database import Database
+from orchestrator.store.failures import TryAgain
 from orchestrator.types import ManualClock
 from tests.conformance.store.builders import append_one, get_run, put_run, timer_started
 
@@ -157,3 +159,48 @@ def test_a_history_that_many_write_has_no_gap_and_no_double(make_db: Callable[..
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(write, range(4)))
     assert get_run(pools[0]).last_seq == 40
+
+
+def drain(db: Database) -> None:
+    """Takes what the inbox holds into the history, as a decision does."""
+    with suppress(TryAgain), db.lock_run("run-1") as lock:
+        if lock is None:
+            return
+        run, rows = lock.run(), lock.inbox(20)
+        if not rows:
+            return
+        taken = [timer_started(run.last_seq + place, number=row.id) for place, row in enumerate(rows, start=1)]
+        history.append(lock.connection(), "run-1", taken)
+        assert inbox.delete(lock.connection(), [row.id for row in rows]) == len(rows)
+        runs.update(lock.connection(), "run-1", {"last_seq": taken[-1].seq, "decision_token": f"t{taken[-1].seq}"})
+        lock.commit()
+
+
+def test_what_many_send_while_many_decide_is_taken_exactly_once(make_db: Callable[..., Database]) -> None:
+    pools = [make_db() for _ in range(4)]
+    put_run(pools[0])
+    sending = threading.Event()
+    sending.set()
+
+    def send(db: Database) -> list[int]:
+        return [
+            db.run(lambda c: inbox.insert(c, "run-1", InboxKind.SIGNAL, now=1, next_send_at=2), what="test")
+            for _ in range(60)
+        ]
+
+    def decide(db: Database) -> None:
+        while sending.is_set():
+            drain(db)
+
+    with ThreadPoolExecutor(4) as threads:
+        deciders = [threads.submit(decide, pools[number]) for number in (0, 1)]
+        sent = [row_id for found in threads.map(send, pools[2:]) for row_id in found]
+        sending.clear()
+        for decider in deciders:
+            decider.result(30)
+    while (left := get_run(pools[0]).last_seq) < len(sent):
+        drain(pools[0])
+        assert get_run(pools[0]).last_seq > left
+    with pools[0].read() as conn:
+        taken = [event.body.number for event in history.read(conn, "run-1")]  # type: ignore[attr-defined]
+    assert sorted(taken) == sorted(sent)

@@ -12,13 +12,20 @@ depends_on = None
 
 NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 ROW_ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-REWRITTEN = {"fillfactor": 70}
-CHURNING = {
-    "fillfactor": 70,
-    "autovacuum_vacuum_scale_factor": 0.02,
-    "autovacuum_vacuum_threshold": 1000,
-    "autovacuum_vacuum_cost_delay": 1,
-    "autovacuum_analyze_scale_factor": 0.05,
+REWRITTEN = "fillfactor = 70"
+CHURNING = (
+    "fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,"
+    " autovacuum_vacuum_cost_delay = 1, autovacuum_analyze_scale_factor = 0.05"
+)
+STORAGE = {
+    "orchestrator_inbox": CHURNING,
+    "orchestrator_outbox": CHURNING,
+    "orchestrator_queues": REWRITTEN,
+    "orchestrator_runs": REWRITTEN,
+    "orchestrator_sweep": REWRITTEN,
+    "orchestrator_workers": REWRITTEN,
+    "orchestrator_activities": CHURNING,
+    "orchestrator_timers": CHURNING,
 }
 TABLES = (
     "orchestrator_inbox",
@@ -47,6 +54,9 @@ def upgrade() -> None:
     _activities()
     _history()
     _timers()
+    if op.get_bind().dialect.name == "postgresql":
+        for table, options in STORAGE.items():
+            op.execute(f"ALTER TABLE {table} SET ({options})")
     op.execute("INSERT INTO orchestrator_sweep (id, clock_us, ticked_at) VALUES (1, 0, NULL)")
 
 
@@ -77,7 +87,6 @@ def _inbox() -> None:
             "kind IN ('signal', 'cancel', 'terminate', 'timer', 'activity_completed', 'activity_failed', 'deadline')",
             name=op.f("orchestrator_inbox_kind_check"),
         ),
-        postgresql_with=CHURNING,
         sqlite_autoincrement=True,
     )
     op.create_index("orchestrator_inbox_next_send", "orchestrator_inbox", ["next_send_at"])
@@ -105,7 +114,6 @@ def _outbox() -> None:
         sa.Column("next_send_at", sa.BigInteger(), nullable=False),
         sa.Column("send_count", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("orchestrator_outbox_pkey")),
-        postgresql_with=CHURNING,
         sqlite_autoincrement=True,
     )
     op.create_index("orchestrator_outbox_next_send", "orchestrator_outbox", ["next_send_at"])
@@ -117,7 +125,6 @@ def _queues() -> None:
         sa.Column("queue", NAME, nullable=False),
         sa.Column("progress_at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("queue", name=op.f("orchestrator_queues_pkey")),
-        postgresql_with=REWRITTEN,
     )
 
 
@@ -173,7 +180,6 @@ def _runs() -> None:
             "status IN ('PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELED', 'TERMINATED', 'TIMED_OUT', 'CONTINUED_AS_NEW')",
             name=op.f("orchestrator_runs_status_check"),
         ),
-        postgresql_with=REWRITTEN,
     )
     _partial_index(
         "orchestrator_runs_deadline",
@@ -242,7 +248,6 @@ def _sweep() -> None:
         sa.Column("ticked_at", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("orchestrator_sweep_pkey")),
         sa.CheckConstraint("id = 1", name=op.f("orchestrator_sweep_one_row_check")),
-        postgresql_with=REWRITTEN,
     )
 
 
@@ -262,7 +267,6 @@ def _workers() -> None:
         sa.Column("started_at", sa.BigInteger(), nullable=False),
         sa.Column("stopping", sa.Boolean(), nullable=False),
         sa.PrimaryKeyConstraint("worker_id", name=op.f("orchestrator_workers_pkey")),
-        postgresql_with=REWRITTEN,
     )
 
 
@@ -317,7 +321,6 @@ def _activities() -> None:
         sa.CheckConstraint(
             "(token IS NOT NULL) = (state = 'started')", name=op.f("orchestrator_activities_token_check")
         ),
-        postgresql_with=CHURNING,
     )
     _partial_index(
         "orchestrator_activities_deadline",
@@ -361,6 +364,5 @@ def _timers() -> None:
         sa.PrimaryKeyConstraint("run_id", "number", name=op.f("orchestrator_timers_pkey")),
         sa.ForeignKeyConstraint(["run_id"], ["orchestrator_runs.run_id"], name=op.f("orchestrator_timers_run_id_fkey")),
         sa.CheckConstraint("number >= 1", name=op.f("orchestrator_timers_number_check")),
-        postgresql_with=CHURNING,
     )
     op.create_index("orchestrator_timers_due", "orchestrator_timers", ["due_at"])
