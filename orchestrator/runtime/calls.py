@@ -99,6 +99,8 @@ async def call_activity(target: Any, args: tuple[Any, ...], options: dict[str, A
         raise InvalidArgument("args", f"give a list, not {type(given).__name__}")
     if not (named is None or isinstance(named, dict)):
         raise InvalidArgument("kwargs", f"give a dict, not {type(named).__name__}")
+    if not all(isinstance(name, str) for name in named or ()):
+        raise InvalidArgument("kwargs", "give a dict of names and values; each name is text (str)")
     activity, own_args, own_kwargs = _resolve(target)
     if left:
         activity = activity.with_options(**left)

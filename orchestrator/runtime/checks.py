@@ -8,6 +8,7 @@ from inspect import Parameter
 from typing import Any
 
 from orchestrator.errors import InvalidArgument
+from orchestrator.model.names import check_name
 
 _REFUSED = {
     Parameter.KEYWORD_ONLY: "is keyword-only, but the inputs of workflows, signals and queries are positional",
@@ -47,6 +48,17 @@ def check_handler(function: object, argument: str, *, may_await: bool) -> Callab
     if inspect.iscoroutinefunction(checked) and not may_await:
         raise InvalidArgument(argument, f"{checked.__qualname__} is async, but a query answers at once; write a def")
     return checked
+
+
+def handler_name(function: Callable[..., Any], name: str | None) -> str:
+    """Returns the name of a signal or query: the one given, else its handler's own.
+
+    Raises:
+        InvalidArgument: It can't be a name.
+    """
+    if name is None and function.__name__ == "<lambda>":
+        raise InvalidArgument("name", "a lambda has no name of its own; write a def, or give name=")
+    return check_name(function.__name__ if name is None else name, "name")
 
 
 def check_inputs(function: Callable[..., Any], *, is_method: bool) -> None:

@@ -38,6 +38,21 @@ _TEXTS = {
 }
 
 
+def is_left_over(events: Sequence[Event]) -> bool:
+    """Tells whether these last events are messages that no code saw, and the end of the run.
+
+    Messages that were accepted and not applied when the code ended are recorded before the closing event (P6), so
+    that event does not follow its cause.
+    """
+    *messages, end = events or [None]
+    return (
+        end is not None
+        and isinstance(end.body, ev.RunClosed)
+        and end.body.IS_COMMAND
+        and all(isinstance(event.body, ev.SignalReceived | ev.CancelRequested) for event in messages if event is not None)
+    )
+
+
 def compare(cause: Event, recorded: Sequence[Event], commands: Sequence[cmd.Command]) -> None:
     """Compares what one activation asked for with the events that recorded it.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.errors import InvalidArgument
-from orchestrator.model.names import check_name
+from orchestrator.model.names import check_name, check_type
 from orchestrator.model.payloads import CallSignature
 from orchestrator.runtime.checks import check_constructor, check_handler, check_inputs, check_run
 from orchestrator.runtime.marks import Mark, MarkKind, mark_of
@@ -211,6 +211,12 @@ def _marked(cls: type) -> Iterator[tuple[str, Callable[..., Any], Mark]]:
         mark = mark_of(function)
         if mark is not None:
             yield attribute, function, mark
+        elif any(mark_of(vars(base).get(attribute)) for base in cls.__mro__):
+            raise InvalidArgument(
+                attribute,
+                f"of class {cls.__qualname__} replaces a method that a base class marks as a handler or as run; "
+                "decorate it too, or give it another name",
+            )
 
 
 def _messages_of(
@@ -269,7 +275,7 @@ def _declared(signals: object, handled: Mapping[str, SignalDefinition]) -> dict[
         name = check_name(key, "signals")
         if name in handled:
             raise InvalidArgument("signals", f"{name!r} has a handler already; declare it once")
-        declared[name] = SignalDefinition(name=name, signature=value_signature(name, hint))
+        declared[name] = SignalDefinition(name=name, signature=value_signature(name, check_type(hint, "signals")))
     return declared
 
 

@@ -23,6 +23,7 @@ from orchestrator.errors import NondeterminismError, PayloadError, ReplayError, 
 from orchestrator.model import commands as cmd
 from orchestrator.model import events as ev
 from orchestrator.model.failures import encode_failure, failure_from_exception
+from orchestrator.runtime import ordering
 from orchestrator.runtime.activities import Activities
 from orchestrator.runtime.commandlog import CommandLog
 from orchestrator.runtime.disposal import discard
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from orchestrator.runtime.definition import WorkflowDefinition
     from orchestrator.runtime.info import RunInfo
     from orchestrator.types import Micros
+
+ordering.install()
 
 
 class Execution:

@@ -128,7 +128,12 @@ class Instance:
                     end += 1
                 if cause.body.IS_COMMAND or not execution.is_open(cause.body):
                     raise comparison.not_open(cause, ended=execution.closed)
-                comparison.compare(cause, events[position + 1 : end], execution.apply(cause.body, cause.at))
+                commands = execution.apply(cause.body, cause.at)
+                recorded = list(events[position + 1 : end])
+                if execution.closed and comparison.is_left_over(events[end:]):
+                    recorded.append(events[-1])
+                    end = len(events)
+                comparison.compare(cause, recorded, commands)
                 position = end
         finally:
             execution.replaying = False

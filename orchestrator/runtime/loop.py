@@ -17,7 +17,6 @@ import contextvars
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
-from datetime import timedelta
 from typing import Any, Protocol, TypeVar
 
 from orchestrator.errors import InsideWorkflow
@@ -186,9 +185,9 @@ class WorkflowLoop(RefusingLoop):
         if when <= self.time():
             self._turn(timer)
         else:
+            check_duration(when - self.time(), "when")
             # Whole microseconds before the subtraction: the difference of two floats is not the delay that was added.
-            until_us = check_duration(when, "when", maximum=timedelta.max) - self.elapsed_us
-            self._host.start_timer(timer, max(1, until_us))
+            self._host.start_timer(timer, max(1, round(when * SECOND) - self.elapsed_us))
         return timer
 
     def create_future(self) -> asyncio.Future[Any]:

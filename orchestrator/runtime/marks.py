@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from orchestrator.errors import InvalidArgument
+
 _ATTRIBUTE = "__orchestrator_mark__"
 
 
@@ -33,7 +35,17 @@ class Mark:
 
 
 def set_mark(function: Any, mark: Mark) -> None:
-    """Leaves a mark on a function."""
+    """Leaves a mark on a function.
+
+    Raises:
+        InvalidArgument: It has another one already.
+    """
+    known = mark_of(function)
+    if known is not None and known != mark:
+        raise InvalidArgument(
+            getattr(function, "__name__", mark.kind),
+            f"is marked as @workflow.{known.kind} and @workflow.{mark.kind}; write two methods, or keep one decorator",
+        )
     setattr(function, _ATTRIBUTE, mark)
 
 
