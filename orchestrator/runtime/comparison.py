@@ -44,13 +44,9 @@ def is_left_over(events: Sequence[Event]) -> bool:
     Messages that were accepted and not applied when the code ended are recorded before the closing event (P6), so
     that event does not follow its cause.
     """
-    *messages, end = events or [None]
-    return (
-        end is not None
-        and isinstance(end.body, ev.RunClosed)
-        and end.body.IS_COMMAND
-        and all(isinstance(event.body, ev.SignalReceived | ev.CancelRequested) for event in messages if event is not None)
-    )
+    if not events or not isinstance(events[-1].body, ev.RunClosed) or not events[-1].body.IS_COMMAND:
+        return False
+    return all(isinstance(event.body, ev.SignalReceived | ev.CancelRequested) for event in events[:-1])
 
 
 def compare(cause: Event, recorded: Sequence[Event], commands: Sequence[cmd.Command]) -> None:

@@ -67,7 +67,7 @@ def _started(given: Iterable[Any], loop: WorkflowLoop) -> list[asyncio.Future[An
 
 
 def _hash(future: Any) -> int:
-    order: int | None = future.__dict__.get("_orchestrator_order")
+    order: int | None = getattr(future, "_orchestrator_order", None)
     if order is None:
         loop = future.get_loop()
         # Numbered when it is first put into a set, which the program decides.
