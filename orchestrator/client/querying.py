@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.engine.advance import run_info
 from orchestrator.errors import OrchestratorError, QueryError, UnknownWorkflowType
+from orchestrator.model.events import RunStarted
 from orchestrator.runtime.instance import Instance
 
 if TYPE_CHECKING:
@@ -42,6 +43,10 @@ def answer(engine: Engine, run: RunRecord, events: list[Event], name: str, argum
         QueryError: The run can't be replayed here, there is no such query, or its handler failed.
     """
     definition = definition_for(engine, run.workflow_type)
+    if not run.status.is_open and not any(isinstance(event.body, RunStarted) for event in events):
+        raise QueryError(
+            f"Workflow {run.workflow_id!r} (run {run.run_id}) ended before it began, so it has no answers."
+        )
     instance = Instance(
         definition,
         run_info(run),

@@ -128,3 +128,59 @@ async def timed_wait() -> str:
         await workflow.wait_for_signal("go", str, timeout=10)
     await workflow.sleep(1000)
     return "late"
+
+
+@workflow.defn(name="client.Parked")
+class Parked:
+    def __init__(self) -> None:
+        self.count = 0
+
+    @workflow.run
+    async def run(self) -> None:
+        await workflow.wait_condition(lambda: False)
+
+    @workflow.signal
+    def poke(self) -> None:
+        self.count += 1
+
+    @workflow.query
+    def pokes(self) -> int:
+        return self.count
+
+
+@workflow.defn(name="client.Leaver", signals={"word": str})
+class Leaver:
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    @workflow.run
+    async def run(self) -> str:
+        self.seen.append(await workflow.wait_for_signal("word", str))
+        return self.seen[0]
+
+    @workflow.query
+    def words(self) -> list[str]:
+        return self.seen
+
+
+@workflow.defn(name="client.Broken")
+class Broken:
+    @workflow.run
+    async def run(self) -> None:
+        raise NotImplementedError
+
+    @workflow.query
+    def state(self) -> str:
+        return "fine"
+
+
+@workflow.defn(name="client.BreaksLater")
+class BreaksLater:
+    @workflow.run
+    async def run(self) -> None:
+        await workflow.wait_for_signal("go")
+        raise NotImplementedError
+
+    @workflow.query
+    def state(self) -> str:
+        return "waiting"

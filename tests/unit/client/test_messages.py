@@ -16,7 +16,7 @@ from orchestrator.errors import (
 )
 from orchestrator.model.records import RunStatus
 from tests.conformance.engine.world import World
-from tests.unit.client.flows import Approval, Other, echo, waiter
+from tests.unit.client.flows import Approval, BreaksLater, Broken, Leaver, Other, Parked, echo, waiter
 
 AT = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 
@@ -150,6 +150,64 @@ def test_a_query_works_on_a_terminated_and_on_a_cancelled_run(durable: WorkflowC
         assert handle.query(Approval.pending) is True
 
 
+def test_a_query_works_on_runs_that_ended_over_messages_that_no_code_saw(durable: WorkflowClient, world: World):
+    # Accepted messages are recorded before the closing event, whatever ended the run.
+    completed = durable.start(Approval.run, 1, id="completed")
+    for name in ("ann", "bob", "cid"):
+        completed.signal(Approval.approve, name)
+    world.work()
+    assert completed.result(timeout=5) == "1 by cid"
+    assert completed.query(Approval.pending) is False
+    parked = durable.start(Parked.run, id="parked")
+    world.work()
+    parked.signal("poke")
+    parked.signal("poke")
+    parked.terminate()
+    world.work()
+    assert [event.kind for event in parked.history().events][-3:] == [
+        "SignalReceived",
+        "SignalReceived",
+        "RunTerminated",
+    ]
+    assert parked.query(Parked.pokes) in {0, 2}
+
+
+def test_a_query_on_a_run_that_ended_before_it_began_says_so(durable: WorkflowClient, world: World):
+    for end in ("cancel", "terminate"):
+        handle = durable.start(Approval.run, 1, id=end)
+        handle.signal(Approval.approve, "ann")
+        getattr(handle, end)()
+        world.work()
+        assert not handle.describe().status.is_open
+        with pytest.raises(QueryError, match="ended before it began"):
+            handle.query(Approval.pending)
+
+
+def test_a_query_on_a_run_that_left_its_unhandled_signals_behind(durable: WorkflowClient, world: World):
+    handle = durable.start(Leaver.run)
+    world.work()
+    for _ in range(3):
+        handle.signal("word", "x")
+    world.work()
+    assert handle.result(timeout=5) == "x"
+    assert handle.query(Leaver.words) == ["x"]
+
+
+def test_a_query_on_a_blocked_run_says_why(durable: WorkflowClient, world: World):
+    handle = durable.start(Broken.run)
+    world.work()
+    assert handle.describe().attention == "blocked"
+    with pytest.raises(QueryError):
+        handle.query(Broken.state)
+    later = durable.start(BreaksLater.run)
+    world.work()
+    later.signal("go")
+    world.work()
+    assert later.describe().attention == "blocked"
+    # Its history goes as far as it was decided, and so does the answer.
+    assert later.query(BreaksLater.state) == "waiting"
+
+
 @pytest.mark.parametrize(
     ("query", "message"), [("nothing", "no query 'nothing'"), ("bad", "a failing query"), ("", "empty")]
 )
@@ -184,7 +242,7 @@ def test_a_query_needs_the_code_and_a_run_that_has_begun(durable: WorkflowClient
         durable.get_handle("nobody").query("anything")
 
 
-def test_cancel_and_terminate_reach_the_run_with_their_reason(durable: WorkflowClient, world: World):
+def test_a30_cancel_and_terminate_reach_the_run_with_their_reason(durable: WorkflowClient, world: World):
     for verb, status in (("cancel", RunStatus.CANCELED), ("terminate", RunStatus.TERMINATED)):
         handle = durable.start(Approval.run, 1, id=verb)
         world.work()
