@@ -160,13 +160,12 @@ def wake_inboxes(engine: Engine, _tick: Tick, limit: int) -> int:
     def take(conn: Connection) -> tuple[int, list[Message]]:
         now = engine.db.now(conn)
         due = inbox.due(conn, now, limit)
-        found = [(item, runs.get(conn, item.run_id)) for item in due]
-        may_send = _may_resend(engine, conn, ((run.queue, item.created_at) for item, run in found if run))
+        may_send = _may_resend(engine, conn, ((item.run.queue, item.published_at) for item in due))
         messages: list[Message] = []
-        for item, run in found:
-            inbox.postpone(conn, item.run_id, now, _next_send(engine, now, item.send_count))
-            if run is not None and may_send(run.queue, item.created_at):
-                messages.append(wake_message(run, now))
+        for item in due:
+            inbox.postpone(conn, item.run.run_id, now, _next_send(engine, now, item.send_count))
+            if may_send(item.run.queue, item.published_at):
+                messages.append(wake_message(item.run, now))
         return len(due), messages
 
     return _take_and_publish(engine, take, "wake inboxes")
