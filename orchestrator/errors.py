@@ -38,12 +38,13 @@ Each message tells the reader what to do next. The tree::
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from orchestrator.model.failures import Failure
+
+_LONGEST = timedelta(days=100 * 365)
 
 
 class OrchestratorError(Exception):
@@ -177,8 +178,12 @@ class ApplicationError(FailureCause):
         *details: JSON-able values that travel with the error.
         type: Name to match in ``RetryPolicy.non_retryable_error_types``; default the class name.
         non_retryable: True ends the retries at once.
-        next_retry_delay: Replaces the policy's delay before the next attempt.
+        next_retry_delay: Replaces the policy's delay before the next attempt: a timedelta or a number of seconds, at
+            most 100 years; below zero counts as zero, since the instant that was meant may have passed.
         failure: The stored form this error was rebuilt from (set by the library).
+
+    Raises:
+        InvalidArgument: An option is of the wrong type, or the delay is NaN or too long; it is named.
     """
 
     def __init__(
@@ -187,15 +192,37 @@ class ApplicationError(FailureCause):
         *details: Any,
         type: str | None = None,  # noqa: A002 - the field's standard name (Temporal's SDK)
         non_retryable: bool = False,
-        next_retry_delay: timedelta | None = None,
+        next_retry_delay: timedelta | float | None = None,
         failure: Failure | None = None,
     ) -> None:
         super().__init__(message, failure=failure)
+        _check_is(type, str, "type", "a name")
+        _check_is(non_retryable, bool, "non_retryable", "True or False")
         self.message = message
         self.details = details
         self.type = type or self.__class__.__name__
         self.non_retryable = non_retryable
-        self.next_retry_delay = next_retry_delay
+        self.next_retry_delay = None if next_retry_delay is None else _retry_delay(next_retry_delay)
+
+
+def _check_is(value: object, kind: type, argument: str, what: str) -> None:
+    if value is not None and not isinstance(value, kind):
+        raise InvalidArgument(argument, f"give {what}, not {type(value).__name__}")
+
+
+def _retry_delay(value: object) -> timedelta:
+    # What the public calls take durations by stands above this module.
+    if isinstance(value, bool) or not isinstance(value, (timedelta, int, float)):
+        raise InvalidArgument(
+            "next_retry_delay", f"give a timedelta or a number of seconds, not {type(value).__name__}"
+        )
+    try:
+        delay = value if isinstance(value, timedelta) else timedelta(seconds=value)
+    except (OverflowError, ValueError):
+        raise InvalidArgument("next_retry_delay", "give a finite number of seconds, at most 100 years") from None
+    if delay > _LONGEST:
+        raise InvalidArgument("next_retry_delay", "a delay of at most 100 years is accepted")
+    return max(delay, timedelta(0))
 
 
 class ActivityTimeout(FailureCause):

@@ -17,10 +17,10 @@ from datetime import datetime, timedelta
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from orchestrator.errors import InvalidArgument
-from orchestrator.model.names import check_duration, check_instant, check_name
+from orchestrator.model.names import check_duration, check_flag, check_instant, check_name, check_type
 from orchestrator.model.payloads import CallSignature
 from orchestrator.runtime.calls import call_activity
-from orchestrator.runtime.checks import check_handler, check_run
+from orchestrator.runtime.checks import check_handler, check_run, handler_name
 from orchestrator.runtime.context import current, maybe_current
 from orchestrator.runtime.definition import define
 from orchestrator.runtime.info import WorkflowInfo, public_info
@@ -130,12 +130,12 @@ def signal(method: Any = None, /, *, name: str | None = None, dynamic: bool = Fa
     Raises:
         InvalidArgument: It is no function, a name is refused, or both a name and ``dynamic`` are given.
     """
-    if dynamic and name is not None:
+    if check_flag(dynamic, "dynamic") and name is not None:
         raise InvalidArgument("name", "a dynamic handler takes signals of any name; leave the name out")
 
     def mark(function: Any) -> Any:
         check_handler(function, getattr(function, "__name__", "signal"), may_await=True)
-        label = "" if dynamic else check_name(function.__name__ if name is None else name, "name")
+        label = "" if dynamic else handler_name(function, name)
         set_mark(function, Mark(kind=MarkKind.SIGNAL, name=label, dynamic=dynamic))
         return function
 
@@ -159,7 +159,7 @@ def query(method: Any = None, /, *, name: str | None = None) -> Any:
 
     def mark(function: Any) -> Any:
         check_handler(function, getattr(function, "__name__", "query"), may_await=False)
-        label = check_name(function.__name__ if name is None else name, "name")
+        label = handler_name(function, name)
         set_mark(function, Mark(kind=MarkKind.QUERY, name=label))
         return function
 
@@ -254,12 +254,14 @@ async def wait_for_signal(
 
     Raises:
         TimeoutError: The time passed first; a signal that comes later stays for the next wait.
-        InvalidArgument: The name or the time-out is refused.
+        InvalidArgument: The name, the type or the time-out is refused.
         NotInWorkflow: No workflow code runs here.
     """
     execution = current("workflow.wait_for_signal()")
+    checked = check_name(name, "name")
+    hint = UNSET if type is UNSET else check_type(type, "type")
     timeout_us = None if timeout is None else _wait(timeout, "timeout")
-    return await execution.signals.wait(check_name(name, "name"), type, timeout_us)
+    return await execution.signals.wait(checked, hint, timeout_us)
 
 
 # --- what differs from run to run -----------------------------------------------------------------
@@ -299,15 +301,16 @@ def side_effect(function: Callable[[], _T], *, name: str = "", type: Any = None)
 
     Raises:
         PayloadError: The value can't be stored.
-        InvalidArgument: It is no plain function, or the name is refused.
+        InvalidArgument: It is no plain function, or the name or the type is refused.
         NotInWorkflow: No workflow code runs here.
     """
     execution = current("workflow.side_effect()")
     given: object = function
     if not callable(given) or inspect.iscoroutinefunction(given):
         raise InvalidArgument("function", "give a plain function without arguments; await an activity for more")
-    label = check_name(name, "name") if name != "" else ""
-    hint = CallSignature.of(function).return_hint if type is None else type
+    unnamed: object = name
+    label = "" if isinstance(unnamed, str) and not unnamed else check_name(name, "name")
+    hint = CallSignature.of(function).return_hint if type is None else check_type(type, "type")
     value: _T = execution.side_effect(label, function, hint)
     return value
 

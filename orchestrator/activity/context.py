@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeVar, overload
 
 from orchestrator.errors import Cancelled, NotInActivity
+from orchestrator.model.names import check_type
 from orchestrator.model.payloads import PayloadConverter
 from orchestrator.types import SECOND, Micros
 
@@ -87,8 +88,11 @@ class ActivityInfo:
             The value, a tuple of them for several types, or None when there was no heartbeat with details.
 
         Raises:
+            InvalidArgument: One of the types is none.
             PayloadError: The values do not fit the types.
         """
+        for hint in hints:
+            check_type(hint, "hints")
         if self._details is None:
             return None
         values = self._converter.decode_args(self._details, hints or (Any,), names=("details",))

@@ -123,10 +123,17 @@ def define(function: object, *, name: str | None, options: ActivityOptions) -> A
     """Returns the definition of a function, after checking that it can be an activity.
 
     Raises:
-        InvalidArgument: It is no function, or a parameter has no annotation; the parameter is named.
+        InvalidArgument: It is no function or a generator, it has no name, or a parameter has no annotation; the
+            parameter is named.
     """
     if not inspect.isroutine(function):
         raise InvalidArgument("function", f"@activity.defn decorates a function, not {type(function).__name__}")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise InvalidArgument(
+            "function", f"{function.__qualname__} is a generator, but an activity returns its result; return a list"
+        )
+    if name is None and function.__name__ == "<lambda>":
+        raise InvalidArgument("name", "a lambda has no name for history to find it by; write a def, or give name=")
     chosen = check_name(function.__name__ if name is None else name, "name")
     signature = CallSignature.of(function)
     if signature.unannotated:

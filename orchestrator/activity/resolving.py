@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, cast
 
 from celery import Signature, Task, _state
+from kombu import Queue
 
 from orchestrator.activity.calls import ActivityCalls, ActivityReference
 from orchestrator.activity.definition import ActivityDefinition, registry
 from orchestrator.activity.legacy import definition_of
 from orchestrator.errors import InvalidArgument
-from orchestrator.model.names import check_name
+from orchestrator.model.names import check_duration, check_name
 from orchestrator.model.options import ActivityOptions
 from orchestrator.runtime.calls import set_activity_resolver
+from orchestrator.types import Attributes
 
 Resolved = tuple[ActivityCalls[..., Any], tuple[Any, ...], dict[str, Any]]
 
@@ -69,13 +72,22 @@ def _of_signature(signature: Signature[Any]) -> Resolved:
     definition = _by_name(name)
     queue = options.get("queue")
     said = ActivityOptions(
-        queue=None if queue is None else str(getattr(queue, "name", queue)),
+        queue=queue.name if isinstance(queue, Queue) else queue,
         priority=options.get("priority"),
         legacy=definition.legacy,
-        celery_options={key: options[key] for key in _FOR_CELERY if key in options},
+        celery_options=_limits(options),
     )
     reference = ActivityReference[..., Any](definition, said.merged(definition.options))
     return reference, tuple(signature.args or ()), cast("dict[str, Any]", dict(signature.kwargs or {}))
+
+
+def _limits(options: Attributes) -> Attributes:
+    given = {key: options[key] for key in _FOR_CELERY if key in options}
+    for key, value in given.items():
+        if isinstance(value, timedelta):
+            raise InvalidArgument(key, "of the signature is a number of seconds to Celery, not a timedelta")
+        check_duration(value, key, allow_zero=False)
+    return given
 
 
 set_activity_resolver(cast("Any", resolve))

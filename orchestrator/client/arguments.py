@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from orchestrator.errors import InvalidArgument
-from orchestrator.model.names import check_duration, check_id, check_name
+from orchestrator.model.names import check_choice, check_duration, check_id, check_name
 from orchestrator.model.payloads import CallSignature, Payload
 from orchestrator.types import SECOND
 
@@ -33,11 +32,8 @@ def check_on_blocked(value: object) -> OnBlocked:
     Raises:
         InvalidArgument: Neither ``"raise"`` nor ``"wait"``.
     """
-    if value == "raise":
-        return "raise"
-    if value == "wait":
-        return "wait"
-    raise InvalidArgument("on_blocked", f'give "raise" or "wait", not {value!r}')
+    choices: tuple[OnBlocked, OnBlocked] = ("raise", "wait")
+    return check_choice(value, "on_blocked", choices)
 
 
 def check_optional_id(value: object, argument: str) -> str | None:

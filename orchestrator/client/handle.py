@@ -14,7 +14,7 @@ from orchestrator.client.arguments import (
     check_timeout,
     encode,
 )
-from orchestrator.client.handlers import query_of, signal_of
+from orchestrator.client.handlers import check_message, query_of, signal_of
 from orchestrator.client.transactions import signal_within
 from orchestrator.client.twins import twin, waiting
 from orchestrator.client.views import SignalReceipt
@@ -22,7 +22,7 @@ from orchestrator.client.waiting import wait_for_end
 from orchestrator.engine import runs, signals
 from orchestrator.engine.signals import SignalRequest
 from orchestrator.engine.targets import Target, find_run
-from orchestrator.model.names import check_int, check_text
+from orchestrator.model.names import check_flag, check_int, check_text
 from orchestrator.runtime.context import refuse_inside_workflow
 
 if TYPE_CHECKING:
@@ -184,6 +184,7 @@ class WorkflowHandle(Generic[W, R]):
             QueryError: There is no such query, its handler failed, or the run can't be replayed here.
         """
         refuse_inside_workflow("handle.query")
+        check_message(query, "query")
         engine = self._engine
         run, events = reading.load_for_replay(engine, self._target)
         definition = querying.definition_for(engine, run.workflow_type)
@@ -241,12 +242,13 @@ class WorkflowHandle(Generic[W, R]):
             descending: The newest first.
 
         Raises:
-            InvalidArgument: A number is out of range.
+            InvalidArgument: A number is out of range, or an argument is of another type; it is named.
         """
         refuse_inside_workflow("handle.history")
-        cursor = None if after is None else check_int(after, "after", minimum=0)
+        cursor = None if after is None else check_int(after, "after", minimum=0, maximum=reading.LARGEST)
         count = check_int(limit, "limit", minimum=1, maximum=reading.PAGE_LIMIT)
-        return reading.history_page(self._engine, self._target, cursor, count, descending=bool(descending))
+        backwards = check_flag(descending, "descending")
+        return reading.history_page(self._engine, self._target, cursor, count, descending=backwards)
 
     ahistory = twin(history)
 

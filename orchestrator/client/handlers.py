@@ -14,6 +14,21 @@ if TYPE_CHECKING:
     from orchestrator.runtime.definition import QueryDefinition, SignalDefinition, WorkflowDefinition
 
 
+def check_message(message: object, argument: str) -> str | None:
+    """Returns the name that was given; None for what may be a method.
+
+    Raises:
+        InvalidArgument: It is neither a function nor a name.
+    """
+    if isinstance(message, str):
+        return check_name(message, argument)
+    if not inspect.isfunction(message):
+        raise InvalidArgument(
+            argument, f"give a name or a @workflow.{argument} method of the class, not {type(message).__name__}"
+        )
+    return None
+
+
 def signal_of(signal: object, definition: Callable[[], WorkflowDefinition | None]) -> tuple[str, CallSignature | None]:
     """Returns a signal's name, and what it takes if this process knows.
 
@@ -24,7 +39,7 @@ def signal_of(signal: object, definition: Callable[[], WorkflowDefinition | None
     Raises:
         InvalidArgument: It is neither, or a method of another class.
     """
-    name = check_name(signal, "signal") if isinstance(signal, str) else None
+    name = check_message(signal, "signal")
     known = definition()
     if name is None:
         name = _name_of_method(signal, "signal", known, {} if known is None else known.signals)
@@ -38,9 +53,8 @@ def query_of(query: object, definition: WorkflowDefinition) -> tuple[str, CallSi
     Raises:
         InvalidArgument: It is neither a ``@workflow.query`` method of the class nor a name.
     """
-    if isinstance(query, str):
-        name = check_name(query, "query")
-    else:
+    name = check_message(query, "query")
+    if name is None:
         name = _name_of_method(query, "query", definition, definition.queries)
     found = definition.queries.get(name)
     if found is None:
@@ -49,14 +63,11 @@ def query_of(query: object, definition: WorkflowDefinition) -> tuple[str, CallSi
 
 
 def _name_of_method(
-    method: object,
+    method: Any,
     argument: str,
     definition: WorkflowDefinition | None,
     handlers: Mapping[str, SignalDefinition] | Mapping[str, QueryDefinition],
 ) -> str:
-    if not inspect.isfunction(method):
-        shown = getattr(method, "__qualname__", type(method).__name__)
-        raise InvalidArgument(argument, f"give a name or a @workflow.{argument} method of the class, not {shown}")
     if definition is None:
         raise InvalidArgument(
             argument, f"the code of this workflow is not known here, so {method.__qualname__} can't be its {argument}"

@@ -22,6 +22,7 @@ from orchestrator.engine.targets import Target, find_run
 from orchestrator.errors import InvalidArgument, PayloadError
 from orchestrator.model import events as ev
 from orchestrator.model.failures import Failure, decode_failure
+from orchestrator.model.names import check_id, check_int
 from orchestrator.model.records import ActivityRecord, ActivityState, Attention, RunRecord
 from orchestrator.store import activities, history, inbox, runs, timers
 from orchestrator.types import Micros, to_datetime
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 PAGE_LIMIT = 1000
 """Most runs or events one answer holds (A26)."""
+LARGEST = 2**63 - 1
+"""Largest number that the databases hold."""
 INBOX_COUNT_LIMIT = 10_000
 """Messages are counted no further than this."""
 
@@ -85,9 +88,8 @@ def _write_cursor(created_at: Micros, run_id: str) -> str:
 def _read_cursor(cursor: str) -> tuple[Micros, str]:
     try:
         created_at, run_id = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True))
-        if type(created_at) is int and isinstance(run_id, str) and 0 <= created_at < 2**63:
-            return created_at, run_id
-    except (ValueError, TypeError):
+        return check_int(created_at, "cursor", minimum=0, maximum=LARGEST), check_id(run_id, "cursor")
+    except (ValueError, TypeError, RecursionError):
         pass
     raise InvalidArgument("cursor", "is not one; pass the next_cursor of an earlier page, or None for the first page")
 

@@ -181,8 +181,8 @@ def adapter_for(hint: Any, path: str) -> Adapter:
             return Adapter(hint)
         except Unusable as error:
             reason = str(error)
-    shown = hint.__qualname__ if isinstance(hint, type) else str(hint)
-    raise plain.refused(path, f"the type hint {shown[:200]} can't be stored: {reason}")
+    shown = hint.__qualname__ if isinstance(hint, type) else str(hint)[:200]
+    raise plain.refused(path, f"the type hint {plain.shortened(shown)} can't be stored: {reason}")
 
 
 def _any_to_plain(value: object) -> Any:

@@ -91,14 +91,15 @@ class OpenSignalWait(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class RecordSideEffect(Command):
-    """Record the value of a side effect."""
+    """Record the value of a side effect; with ``refused``, why it could not be stored."""
 
     number: int
     name: str
     value: bytes
+    refused: bool | None = None
 
     def event(self) -> events.EventBody:
-        return events.SideEffectRecorded(number=self.number, name=self.name, value=self.value)
+        return events.SideEffectRecorded(number=self.number, name=self.name, value=self.value, refused=self.refused)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -150,11 +150,15 @@ class SignalWaitOpened(CommandEvent):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SideEffectRecorded(CommandEvent):
-    """The value of a side effect, recorded once."""
+    """The value of a side effect, recorded once.
+
+    With ``refused`` it could not be stored; ``value`` holds the place and the reason instead, for replay to raise again.
+    """
 
     PAYLOAD: ClassVar[str | None] = "value"
     name: str
     value: bytes
+    refused: bool | None = None
 
 
 # --- closing events -----------------------------------------------------------------------------

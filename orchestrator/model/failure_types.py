@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from orchestrator.errors import InvalidArgument
 from orchestrator.model.failure_text import qualified_name
+from orchestrator.model.names import check_name
 
 ErrorType: TypeAlias = type[BaseException] | str
 """An exception class, or its bare or qualified name."""
@@ -27,10 +28,9 @@ def error_type_name(error: ErrorType, argument: str = "error type") -> str:
     given: object = error
     if isinstance(given, type) and issubclass(given, BaseException):
         return qualified_name(given)
-    if isinstance(given, str) and given and given.strip() == given:
-        return given
-    shown = ascii(given) if isinstance(given, str) else type(given).__name__
-    raise InvalidArgument(argument, f"give an exception class or its name, not {shown[:80]}")
+    if isinstance(given, str):
+        return check_name(given, argument)
+    raise InvalidArgument(argument, f"give an exception class or its name, not {type(given).__name__}")
 
 
 def types_of(error: BaseException) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from orchestrator.errors import PayloadError
 from orchestrator.model.adapters import to_plain
 from orchestrator.model.failure_text import class_name, clean, message_of, qualified_name, traceback_of
 from orchestrator.model.failure_types import EVERYTHING, ErrorType, error_type_name, type_matches, types_of
+from orchestrator.model.names import LONGEST
 from orchestrator.model.payloads import PayloadConverter
 from orchestrator.types import Micros, to_micros
 
@@ -230,7 +231,7 @@ def _with_application_facts(failure: Failure, error: errors.ApplicationError) ->
         type=clean(str(error.type), 255),
         details=[_detail(value, index) for index, value in enumerate(error.details)] or None,
         non_retryable=bool(error.non_retryable),
-        next_retry_delay_us=max(0, to_micros(delay)) if isinstance(delay, timedelta) else None,
+        next_retry_delay_us=min(max(0, to_micros(delay)), LONGEST) if isinstance(delay, timedelta) else None,
     )
 
 

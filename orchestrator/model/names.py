@@ -13,7 +13,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from orchestrator.errors import InvalidArgument
 from orchestrator.types import SECOND, Micros, to_micros
@@ -30,6 +30,8 @@ TASK_ID_LIMIT = 155
 """Longest Celery task id, in bytes: the width of its column in Celery's database result back end."""
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
+_FIRST = to_micros(datetime.min.replace(tzinfo=UTC) - _EPOCH)
+_LAST = to_micros(datetime.max.replace(tzinfo=UTC) - _EPOCH)
 _UNSAFE = re.compile(rb"[^A-Za-z0-9._/-]")
 
 
@@ -87,13 +89,13 @@ def check_duration(
     """
     micros = _duration(value, argument)
     if micros < 0:
-        raise InvalidArgument(argument, f"a duration can't be negative: {_amount(value)}")
+        raise InvalidArgument(argument, f"a duration can't be negative: {number_text(value)}")
     if micros == 0 and not allow_zero:
         raise InvalidArgument(argument, "a duration above zero is needed")
     limit = LONGEST if maximum is None else min(LONGEST, to_micros(maximum))
     if micros > limit:
         longest = "100 years" if limit == LONGEST else str(maximum)
-        raise InvalidArgument(argument, f"a duration of at most {longest} is accepted, not {_amount(value)}")
+        raise InvalidArgument(argument, f"a duration of at most {longest} is accepted, not {number_text(value)}")
     return micros
 
 
@@ -118,7 +120,7 @@ def check_instant(value: object, argument: str) -> Micros:
     """Returns an instant in microseconds since the Unix epoch, UTC.
 
     Raises:
-        InvalidArgument: Not a datetime, or one without a time zone.
+        InvalidArgument: Not a datetime, one without a time zone, or outside of the years 1 to 9999 in UTC.
     """
     if not isinstance(value, datetime):
         raise InvalidArgument(argument, f"give a datetime with a time zone, not {type(value).__name__}")
@@ -130,7 +132,33 @@ def check_instant(value: object, argument: str) -> Micros:
         raise InvalidArgument(
             argument, "a datetime without a time zone is ambiguous; write for example datetime.now(timezone.utc)"
         )
-    return to_micros(value - _EPOCH)
+    micros = to_micros(value - _EPOCH)
+    if not _FIRST <= micros <= _LAST:
+        raise InvalidArgument(argument, "lies outside of the years 1 to 9999 in UTC; give a nearer instant")
+    return micros
+
+
+def check_flag(value: object, argument: str) -> bool:
+    """Returns a flag.
+
+    Raises:
+        InvalidArgument: Not a bool: ``"false"`` from a form or an environment variable would count as true.
+    """
+    if isinstance(value, bool):
+        return value
+    raise InvalidArgument(argument, f"give True or False, not {type(value).__name__}")
+
+
+def check_type(hint: Any, argument: str) -> Any:
+    """Returns a type hint unchanged: a class, None, or what :mod:`typing` makes.
+
+    Raises:
+        InvalidArgument: It is a value, or the name of a type.
+    """
+    if hint is None or isinstance(hint, type) or type(hint).__module__ in ("typing", "typing_extensions", "types"):
+        return hint
+    what = "the name of one in quotes" if isinstance(hint, str) else f"a value of type {type(hint).__name__}"
+    raise InvalidArgument(argument, f"give a type such as str or list[Order], not {what}")
 
 
 def check_choice(value: object, argument: str, choices: Iterable[_T]) -> _T:
@@ -163,6 +191,11 @@ def check_int(value: object, argument: str, *, minimum: int | None = None, maxim
     if maximum is not None and value > maximum:
         raise InvalidArgument(argument, f"give at most {maximum}, not {_digits(value)}")
     return int(value)
+
+
+def number_text(value: object) -> str:
+    """Returns a number for a message, however large it is."""
+    return _digits(value) if isinstance(value, int) else str(value)
 
 
 def task_id_for(workflow_id: str, run_id: str, name: str, number: int, attempt: int) -> str:
@@ -242,10 +275,6 @@ def _check_bytes(text: str, argument: str, limit: int) -> None:
 
 def _shown(text: str) -> str:
     return ascii(text if len(text) <= 60 else text[:60] + "…")
-
-
-def _amount(value: object) -> str:
-    return _digits(value) if isinstance(value, int) else str(value)
 
 
 def _digits(value: int) -> str:

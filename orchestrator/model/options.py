@@ -10,11 +10,14 @@ from typing import Any
 
 from orchestrator.errors import InvalidArgument
 from orchestrator.model.failures import error_type_name
-from orchestrator.model.names import check_duration, check_int, check_name
+from orchestrator.model.names import check_duration, check_int, check_name, number_text
 from orchestrator.types import SECOND, Attributes, Micros
 
 MAX_DELAY: Micros = 100 * 365 * 86400 * SECOND
 """Longest delay that is accepted: one hundred years."""
+
+MOST_ATTEMPTS = 2**31 - 1
+"""Most attempts that can be asked for; None is no limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +57,7 @@ class RetryPolicy:
         _check_float(self.backoff_coefficient, "backoff_coefficient", minimum=1.0, maximum=None)
         _check_float(self.jitter, "jitter", minimum=0.0, maximum=1.0)
         if self.maximum_attempts is not None:
-            check_int(self.maximum_attempts, "maximum_attempts", minimum=1)
+            check_int(self.maximum_attempts, "maximum_attempts", minimum=1, maximum=MOST_ATTEMPTS)
         if isinstance(self.non_retryable_error_types, (str, bytes)) or not isinstance(
             self.non_retryable_error_types, Sequence
         ):
@@ -78,10 +81,14 @@ class RetryPolicy:
 def _check_float(value: object, argument: str, *, minimum: float, maximum: float | None) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidArgument(argument, f"give a number, not {type(value).__name__}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = float("inf")
     # The comparison is written so that NaN fails it too.
-    if not (minimum <= value < float("inf")) or (maximum is not None and value > maximum):
+    if not (minimum <= number < float("inf")) or (maximum is not None and number > maximum):
         upper = "" if maximum is None else f" and at most {maximum}"
-        raise InvalidArgument(argument, f"give a finite number of at least {minimum}{upper}, not {value!r}")
+        raise InvalidArgument(argument, f"give a finite number of at least {minimum}{upper}, not {number_text(value)}")
 
 
 NO_RETRY = RetryPolicy(maximum_attempts=1)

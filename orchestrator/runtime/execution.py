@@ -27,7 +27,7 @@ from orchestrator.runtime import ordering
 from orchestrator.runtime.activities import Activities
 from orchestrator.runtime.commandlog import CommandLog
 from orchestrator.runtime.disposal import discard
-from orchestrator.runtime.ending import blocking_error
+from orchestrator.runtime.ending import Blocked, blocking_error
 from orchestrator.runtime.lines import current_line
 from orchestrator.runtime.loop import make_loop
 from orchestrator.runtime.signals import Signals
@@ -139,11 +139,12 @@ class Execution:
                 self._begin()
             if not self.loop.stopped:
                 self._change(body)
-        except ReplayError as error:
-            self.block(error)
-        self.loop.run_until_idle()
-        while self.conditions.settle():
             self.loop.run_until_idle()
+            while self.conditions.settle():
+                self.loop.run_until_idle()
+        except Blocked:
+            # What blocks the run was remembered when it was raised.
+            pass
 
     def _change(self, body: ev.EventBody) -> None:
         match body:
@@ -162,7 +163,7 @@ class Execution:
                 if self._main is not None:
                     self._main.cancel()
             case _:
-                raise NondeterminismError(f"{type(body).__name__} is no event that a run can be given.")
+                raise self.block(NondeterminismError(f"{type(body).__name__} is no event that a run can be given."))
 
     def _begin(self) -> None:
         self._begun = True
@@ -215,8 +216,8 @@ class Execution:
         else:
             self._close(cmd.FailRun(failure=encode_failure(self.converter, failure_from_exception(error))))
 
-    def block(self, error: Exception, what: str = "") -> ReplayError:
-        """Remembers an error that blocks the run, stops the loop, and returns what to raise."""
+    def block(self, error: Exception, what: str = "") -> Blocked:
+        """Remembers an error that blocks the run, stops the loop, and returns what to raise at once."""
         if isinstance(error, ReplayError):
             blocked: ReplayError = error
         else:
@@ -225,7 +226,7 @@ class Execution:
         if self._fatal is None:
             self._fatal = blocked
         self.loop.stopped = True
-        return blocked
+        return Blocked(str(blocked))
 
     def _close(self, command: cmd.CloseRun) -> None:
         self.log.close(command)
@@ -252,16 +253,22 @@ class Execution:
                         "wrote this history, or code that does the same up to there; the run then goes on by itself."
                     )
                 )
-            data = recorded.value
+            data, refused = recorded.value, recorded.refused
         else:
-            data = self._performed(name, function, hint)
-        self.log.add(number, cmd.RecordSideEffect(number=number, name=name, value=data, line=current_line()))
+            data, refused = self._performed(name, function, hint)
+        self.log.add(
+            number,
+            cmd.RecordSideEffect(number=number, name=name, value=data, refused=refused, line=current_line()),
+        )
         try:
-            return self.converter.decode(data, hint, argument=name or "side effect")
+            value = self.converter.decode(data, Any if refused else hint, argument=name or "side effect")
         except PayloadError as error:
             raise self.block(error, f"the recorded value of side effect {name!r} can't be read") from error
+        if refused:
+            raise PayloadError(*value)
+        return value
 
-    def _performed(self, name: str, function: Callable[[], Any], hint: Any) -> bytes:
+    def _performed(self, name: str, function: Callable[[], Any], hint: Any) -> tuple[bytes, bool | None]:
         try:
             with self.reading("The function of a side_effect"):
                 value = function()
@@ -270,7 +277,11 @@ class Execution:
             raise self.block(error, f"the function of side effect {name!r} raised {type(error).__name__}") from error
         if asyncio.iscoroutine(value):
             value.close()
-        return self.converter.encode(value, hint, argument=name or "side effect").data
+        try:
+            return self.converter.encode(value, hint, argument=name or "side effect").data, None
+        except PayloadError as error:
+            # Recorded too: the code may catch it and go on, and replay does not call the function.
+            return self.converter.encode([error.argument, error.reason]).data, True
 
     # --- what workflow code asks for ------------------------------------------------------------
 

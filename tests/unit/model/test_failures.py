@@ -120,7 +120,7 @@ def test_names_of_error_types():
     assert error_type_name(CardDeclined) == f"{__name__}.CardDeclined"
     assert error_type_name("CardDeclined") == "CardDeclined"
     for wrong in (1, int, None, "", " x", ValueError("x"), b"x"):
-        with pytest.raises(InvalidArgument, match="exception class or its name"):
+        with pytest.raises(InvalidArgument, match="^error type: "):
             error_type_name(wrong)  # type: ignore[arg-type]
 
 

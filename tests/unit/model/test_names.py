@@ -203,9 +203,15 @@ def test_the_two_readings_of_a_repeated_hour_are_an_hour_apart():
     assert check_instant(first.replace(fold=1), "at") - check_instant(first, "at") == 3600 * SECOND
 
 
-def test_the_ends_of_the_calendar_are_instants_too():
-    assert check_instant(datetime.max.replace(tzinfo=timezone(timedelta(hours=-12))), "at") > 0
-    assert check_instant(datetime.min.replace(tzinfo=timezone(timedelta(hours=12))), "at") < 0
+def test_the_ends_of_the_calendar_are_instants_and_beyond_them_nothing_can_be_shown():
+    assert check_instant(datetime.max.replace(tzinfo=UTC), "at") > 0
+    assert check_instant(datetime.min.replace(tzinfo=UTC), "at") < 0
+    for beyond in (
+        datetime.max.replace(tzinfo=timezone(-timedelta(hours=1))),
+        datetime.min.replace(tzinfo=timezone(timedelta(hours=1))),
+    ):
+        with pytest.raises(InvalidArgument, match="years 1 to 9999"):
+            check_instant(beyond, "at")
 
 
 def test_a_broken_time_zone_is_a_refusal():
