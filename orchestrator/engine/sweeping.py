@@ -163,8 +163,9 @@ def wake_inboxes(engine: Engine, _tick: Tick, limit: int) -> int:
         may_send = _may_resend(engine, conn, ((item.run.queue, item.published_at) for item in due))
         messages: list[Message] = []
         for item in due:
-            inbox.postpone(conn, item.run.run_id, now, _next_send(engine, now, item.send_count))
-            if may_send(item.run.queue, item.published_at):
+            again = may_send(item.run.queue, item.published_at)
+            inbox.postpone(conn, item.run.run_id, now, _next_send(engine, now, item.send_count), sent=again)
+            if again:
                 messages.append(wake_message(item.run, now))
         return len(due), messages
 

@@ -70,10 +70,9 @@ _POSTPONED = (
 _POSTPONE = (
     update(table)
     .where(table.c.id.in_(select(_POSTPONED.cte("postponed", nesting=True).c.id)))
-    .values(
-        send_count=table.c.send_count + 1, published_at=bindparam("now"), next_send_at=bindparam("new_next_send_at")
-    )
+    .values(next_send_at=bindparam("new_next_send_at"))
 )
+_SENT_AGAIN = _POSTPONE.values(send_count=table.c.send_count + 1, published_at=bindparam("now"))
 _NEXT_DUE = select(func.min(table.c.next_send_at))
 
 
@@ -184,9 +183,9 @@ def _runs(conn: Connection, run_ids: Sequence[str]) -> dict[str, RunRecord]:
     return found
 
 
-def postpone(conn: Connection, run_id: str, now: Micros, next_send_at: Micros) -> int:
-    """Notes that a run's due rows were sent again now, and when to do it next; returns their number."""
-    return conn.execute(_POSTPONE, {"key_run_id": run_id, "now": now, "new_next_send_at": next_send_at}).rowcount
+def postpone(conn: Connection, run_id: str, now: Micros, next_send_at: Micros, *, sent: bool = True) -> int:
+    """Notes when to look at a run's due rows next, and whether they were sent again now; returns their number."""
+    return conn.execute(_SENT_AGAIN if sent else _POSTPONE, {"key_run_id": run_id, "now": now, "new_next_send_at": next_send_at}).rowcount
 
 
 def next_due(conn: Connection) -> Micros | None:
