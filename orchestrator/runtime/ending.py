@@ -24,6 +24,10 @@ BLOCKING = (NameError, AttributeError, ImportError, TypeError, RecursionError, N
 """Errors of workflow code that a deploy can cure."""
 
 
+class Blocked(BaseException):
+    """Unwinds workflow code once its run is blocked. No ``except Exception`` of an author stops it."""
+
+
 def blocking_error(error: BaseException) -> ReplayError | None:
     """Returns the error that blocks the run, or None when ``error`` fails or cancels it."""
     for member in _members(error):

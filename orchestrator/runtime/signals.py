@@ -1,17 +1,16 @@
 """Signals inside a run: to a handler, to a wait, or kept until one of them comes (DESIGN §4, points 6 and 7).
 
 A signal with a handler goes to it. Others go to ``wait_for_signal``: waits are served in the order they were
-opened, each with the oldest unconsumed signal of its name, and a signal is consumed once. One that was handed
-to a wait whose task is cancelled in the same moment is not lost: it goes back to its place.
+opened, each with the oldest unconsumed signal of its name, and a signal is consumed once. The task that waits is
+the first thing to run after a signal was handed to it, so none is lost to a cancellation in between.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
-from bisect import insort
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.errors import PayloadError, WorkflowCodeError
@@ -28,16 +27,10 @@ UNSET: Any = object()
 """Stands for "no type was given"."""
 
 
-@dataclass(frozen=True, order=True)
-class _Signal:
-    order: int
-    body: ev.SignalReceived = field(compare=False)
-
-
 @dataclass(eq=False)
 class _Wait:
     name: str
-    future: asyncio.Future[_Signal]
+    future: asyncio.Future[ev.SignalReceived]
 
 
 class Signals:
@@ -45,8 +38,7 @@ class Signals:
 
     def __init__(self, execution: Execution) -> None:
         self._execution = execution
-        self._count = 0
-        self._kept: list[_Signal] = []
+        self._kept: list[ev.SignalReceived] = []
         self._waits: list[_Wait] = []
         self._handling: list[tuple[str, asyncio.Task[None]]] = []
 
@@ -58,7 +50,7 @@ class Signals:
     @property
     def unhandled(self) -> list[str]:
         """Names of the signals that nobody took, oldest first."""
-        return [signal.body.name for signal in self._kept]
+        return [signal.name for signal in self._kept]
 
     @property
     def unfinished(self) -> list[str]:
@@ -73,16 +65,12 @@ class Signals:
         if handler is not None:
             self._handle(handler, body)
             return
-        self._count += 1
-        self._offer(_Signal(self._count, body))
-
-    def _offer(self, signal: _Signal) -> None:
         for wait in self._waits:
-            if wait.name == signal.body.name and not wait.future.done():
+            if wait.name == body.name and not wait.future.done():
                 self._waits.remove(wait)
-                wait.future.set_result(signal)
+                wait.future.set_result(body)
                 return
-        insort(self._kept, signal)
+        self._kept.append(body)
 
     def _handle(self, signal: SignalDefinition, body: ev.SignalReceived) -> None:
         handler = getattr(self._execution.state, signal.handler or "")
@@ -127,7 +115,7 @@ class Signals:
         """
         execution = self._execution
         hint = self._hint(name, hint)
-        kept = next((signal for signal in self._kept if signal.body.name == name), None)
+        kept = next((signal for signal in self._kept if signal.name == name), None)
         if kept is not None:
             self._opened(name, timer=None)
             self._kept.remove(kept)
@@ -138,10 +126,6 @@ class Signals:
         self._waits.append(wait)
         try:
             return self._value(await wait.future, hint)
-        except asyncio.CancelledError:
-            if wait.future.done() and not wait.future.cancelled() and wait.future.exception() is None:
-                self._offer(wait.future.result())
-            raise
         finally:
             if timer is not None:
                 timer.cancel()
@@ -167,10 +151,10 @@ class Signals:
             return (known.hints[0] if known is not None and known.hints else Any) if hint is UNSET else hint
         raise self._execution.block(WorkflowCodeError(f"wait_for_signal: workflow type {definition.name!r} {problem}."))
 
-    def _value(self, signal: _Signal, hint: Any) -> Any:
-        name = signal.body.name
+    def _value(self, signal: ev.SignalReceived, hint: Any) -> Any:
+        name = signal.name
         try:
-            values = self._execution.converter.decode_args(signal.body.payload, (hint,), names=(name,))
+            values = self._execution.converter.decode_args(signal.payload, (hint,), names=(name,))
             if len(values) > 1:
                 raise PayloadError(
                     name, f"{len(values)} values were sent, and a wait takes one; send them as one value"

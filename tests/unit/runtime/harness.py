@@ -43,9 +43,7 @@ def new_instance(
         started_at=START,
     )
     encoded = converter.encode_args(args, definition.input_hints, names=definition.input_names)
-    return Instance(
-        definition, info, encoded.data, converter=converter, activity_defaults=ActivityOptions()
-    )
+    return Instance(definition, info, encoded.data, converter=converter, activity_defaults=ActivityOptions())
 
 
 class Run:
@@ -150,5 +148,3 @@ class Run:
 
 def query_of(instance: Instance, name: str, *args: Any) -> Any:
     return CONVERTER.decode(instance.query(name, CONVERTER.encode_args(args, (), names=()).data).data)
-
-

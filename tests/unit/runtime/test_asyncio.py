@@ -150,7 +150,7 @@ def test_event_lock_semaphore_condition_and_queue_work() -> None:
                 await queue.put(name)
 
         async def collector() -> None:
-            for _ in range(3):
+            while len(log) < 3:
                 log.append(await queue.get())
             async with changed:
                 changed.notify_all()

@@ -113,7 +113,7 @@ def test_what_a_predicate_raises_goes_to_its_waiter() -> None:
     "command",
     [
         lambda: act("x"),
-        lambda: workflow.uuid4(),
+        workflow.uuid4,
         lambda: workflow.random().random(),
         lambda: workflow.side_effect(int),
         lambda: asyncio.get_running_loop().call_later(1, print),

@@ -44,7 +44,15 @@ def test_a23_the_result_is_optional_and_keeps_its_type() -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [ValueError("v"), KeyError("k"), TimeoutError("t"), OutOfStock("none"), ApplicationError("a"), Both("b"), OSError("o")],
+    [
+        ValueError("v"),
+        KeyError("k"),
+        TimeoutError("t"),
+        OutOfStock("none"),
+        ApplicationError("a"),
+        Both("b"),
+        OSError("o"),
+    ],
 )
 def test_an_exception_fails_the_run(error: Exception) -> None:
     async def raises() -> None:

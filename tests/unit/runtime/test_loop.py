@@ -83,7 +83,14 @@ def test_client_calls_are_refused_inside_and_name_the_substitute() -> None:
 
 
 def test_calls_of_workflow_code_are_refused_outside() -> None:
-    for call in (workflow.now, workflow.uuid4, workflow.random, workflow.info, lambda: workflow.side_effect(int), current):
+    for call in (
+        workflow.now,
+        workflow.uuid4,
+        workflow.random,
+        workflow.info,
+        lambda: workflow.side_effect(int),
+        current,
+    ):
         with pytest.raises(NotInWorkflow, match="inside running workflow code"):
             call()
     for coroutine in (workflow.sleep(1), workflow.wait_for_signal("x"), workflow.wait_condition(lambda: True)):
@@ -133,7 +140,7 @@ def test_runs_are_advanced_in_several_threads_at_once_without_mixing() -> None:
     async def busy() -> str:
         barrier.wait(timeout=20)
         for index in range(200):
-            asyncio.create_task(asyncio.sleep(0))
+            asyncio.create_task(asyncio.sleep(0))  # noqa: RUF006 - the loop holds it
             if index % 50 == 0:
                 await act(workflow.info().run_id)
             else:
@@ -218,7 +225,7 @@ def test_an_activation_in_a_stopped_run_is_refused() -> None:
 
 def test_the_loop_stops_at_once_when_run_returns() -> None:
     async def leaves_work() -> str:
-        asyncio.create_task(_schedules())
+        asyncio.create_task(_schedules())  # noqa: RUF006 - the loop holds it
         act("before")
         return "done"
 
