@@ -18,7 +18,7 @@ from typing import Any
 
 from celery import Celery
 
-from orchestrator.client import WorkflowClient
+from orchestrator.client.on_commit import CommitAwareClient
 from orchestrator.config import PREFIX, Settings, read_settings
 from orchestrator.engine.core import Engine
 from orchestrator.engine.observers import Observer
@@ -35,7 +35,7 @@ from orchestrator.worker.queues import BEAT_ENTRY, beat_entry, housekeeping_queu
 _DEFAULT_INTERVAL = 1.0
 
 
-class Orchestrator(WorkflowClient):
+class Orchestrator(CommitAwareClient):
     """Adds durable workflows to a Celery app, and is the client that starts and reaches them.
 
     Args:
