@@ -31,8 +31,8 @@ def dev_command(session: Session, /, *, concurrency: int, queues: str | None, lo
     and no orchestrator_database_url it needs no server at all. Stop it with Ctrl-C; everything goes on when it is
     started again.
     """
+    from orchestrator.cli.checks.homes import used_queues
     from orchestrator.cli.checks.places import broker_url, database_url
-    from orchestrator.cli.checks.settings import used_queues
     from orchestrator.store import migrate
 
     app, durable = session.app, session.durable

@@ -1,4 +1,4 @@
-"""Where things are, as people may see it: without passwords."""
+"""Places and names as people may see them: without passwords, and not too many."""
 
 from __future__ import annotations
 
@@ -19,3 +19,9 @@ def broker_url(app: Celery) -> str:
 def database_url(database: Database) -> str:
     """Returns the URL of a database, with its password hidden."""
     return database.engine.url.render_as_string(hide_password=True)
+
+
+def listed(names: list[str], most: int = 5) -> str:
+    """Returns the first few names, and how many there are beyond."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

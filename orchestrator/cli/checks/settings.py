@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.activity.definition import registry as activities
 from orchestrator.cli.checks.findings import Finding, problem, warning
+from orchestrator.cli.checks.homes import used_queues
+from orchestrator.cli.checks.places import listed
 from orchestrator.model.options import DEFAULT_ACTIVITY_OPTIONS
-from orchestrator.runtime.registry import default_registry
 from orchestrator.types import SECOND
 from orchestrator.worker.bootsteps import tolerance_of
 
 if TYPE_CHECKING:
     from celery import Celery
 
-SHOWN = 5
-"""Names that one finding lists."""
 NETWORK_BROKERS = ("amqp", "pyamqp", "py-amqp", "redis", "rediss", "sentinel", "sqs")
 
 
@@ -78,7 +77,7 @@ def long_late_tasks(app: Celery) -> Iterator[Finding]:
         yield warning(
             "broker-tolerance",
             f"The broker waits {tolerance:g} s for an acknowledgement, and these late-acknowledged tasks have no shorter "
-            f"time limit: {_listed(names)}. Past it, {_past_tolerance(app)}.",
+            f"time limit: {listed(names)}. Past it, {_past_tolerance(app)}.",
             "Give them a time_limit below that, set acks_late=False, or raise "
             + ("visibility_timeout in broker_transport_options." if _is_redis(app) else "RabbitMQ's consumer_timeout."),
         )
@@ -109,7 +108,7 @@ def time_limits(app: Celery) -> Iterator[Finding]:
     if names:
         yield warning(
             "time-limit",
-            f"Celery's time limit of {min(limits):g} s ends activities that are allowed to run longer: {_listed(names)}.",
+            f"Celery's time limit of {min(limits):g} s ends activities that are allowed to run longer: {listed(names)}.",
             "Raise task_time_limit and task_soft_time_limit, or lower the start_to_close_timeout of these activities.",
         )
 
@@ -141,7 +140,7 @@ def missing_queues(app: Celery) -> Iterator[Finding]:
     if missing:
         yield problem(
             "missing-queue",
-            f"task_create_missing_queues is off, and task_queues lacks {_listed(missing)}: messages to them can't be sent.",
+            f"task_create_missing_queues is off, and task_queues lacks {listed(missing)}: messages to them can't be sent.",
             "Add them to task_queues.",
         )
 
@@ -185,13 +184,6 @@ CHECKS: tuple[Callable[[Celery], Iterator[Finding]], ...] = (
 """Everything that is looked at, in the order it is shown."""
 
 
-def used_queues(app: Celery) -> set[str]:
-    """Returns the queues that the workflows and activities of this process name, and the default one."""
-    named = [default_registry().get(name).queue for name in default_registry().names()]
-    named += [definition.options.queue for definition in activities.all()]
-    return {queue for queue in named if queue is not None} | {str(app.conf.task_default_queue)}
-
-
 def _our_activities() -> list[str]:
     return [definition.name for definition in activities.all() if not definition.legacy]
 
@@ -232,8 +224,3 @@ def _is_networked(app: Celery) -> bool:
 
 def _is_redis(app: Celery) -> bool:
     return _scheme(app) in {"redis", "rediss", "sentinel"}
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more

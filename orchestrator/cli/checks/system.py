@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orchestrator.cli.checks.findings import Finding, Level, fine, problem, warning
-from orchestrator.cli.checks.places import broker_url, database_url
-from orchestrator.cli.checks.settings import used_queues
+from orchestrator.cli.checks.homes import activity_homes, used_queues, workflow_homes
+from orchestrator.cli.checks.places import broker_url, database_url, listed
 from orchestrator.errors import SchemaOutdated, Unavailable
 from orchestrator.model.records import Attention, WorkerRecord
 from orchestrator.store import migrate, queues, runs, sweeps, workers
@@ -175,6 +175,22 @@ def unserved_queues(app: Celery, snapshot: Snapshot) -> Iterator[Finding]:
         )
 
 
+def other_code(app: Celery, snapshot: Snapshot) -> Iterator[Finding]:
+    """Workers that take messages of code they do not have."""
+    tasks, types = activity_homes(app), workflow_homes(app)
+    for worker in snapshot.workers:
+        served = set(worker.queues)
+        missing = [name for name, queue in tasks.items() if queue in served and name not in worker.tasks]
+        missing += [name for name, queue in types.items() if queue in served and name not in worker.workflows]
+        if missing:
+            yield warning(
+                "other-code",
+                f"Worker {worker.hostname} takes messages for {listed(sorted(missing))}, which its code does not know.",
+                "Restart it with the code that is here; a workflow it can't decide is blocked until then. If its queue "
+                "serves several apps, give these a queue of their own.",
+            )
+
+
 def blocked_runs(_app: Celery, snapshot: Snapshot) -> Iterator[Finding]:
     """Runs whose code can't go on."""
     if snapshot.blocked:
@@ -211,6 +227,7 @@ CHECKS: tuple[Callable[[Celery, Snapshot], Iterator[Finding]], ...] = (
     sweep,
     live_workers,
     unserved_queues,
+    other_code,
     blocked_runs,
     session,
 )

@@ -151,10 +151,19 @@ def test_show_tells_what_a_run_waits_for(shop: Shop):
     shop.json("start", "client.busy", "--id", "w", "--memo", '{"by": "ann"}')
     shop.decide()
     shown = shop.text("show", "w")
-    for part in ("client.busy", "RUNNING", "charge", "ship", "Open timers", "go", '{"by": "ann"}', "Next wake-up"):
+    for part in (
+        "client.busy",
+        "RUNNING",
+        "client.charge",
+        "client.ship",
+        "Open timers",
+        "go",
+        '{"by": "ann"}',
+        "Next wake-up",
+    ):
         assert part in shown
     described = shop.json("show", "w")
-    assert [item["name"] for item in described["activities"]] == ["charge", "ship"]
+    assert [item["name"] for item in described["activities"]] == ["client.charge", "client.ship"]
     assert described["status"] == "RUNNING"
 
 

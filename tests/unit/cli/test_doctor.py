@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from orchestrator.activity.definition import registry as activities
 from orchestrator.model.records import WorkerRecord
+from orchestrator.runtime.registry import default_registry
 from orchestrator.store import sweeps, workers
 from orchestrator.types import SECOND
 from tests.unit.cli.conftest import Shop
@@ -62,7 +64,7 @@ def test_a_system_that_runs_has_no_problem(shop: Shop):
     tick(shop)
     worker(shop, *ALL)
     shop.durable.start("client.echo", "a")
-    assert set(ask(shop)) <= {"memory-broker", "unserved-queue"}
+    assert set(ask(shop)) <= {"memory-broker", "unserved-queue", "other-code"}
     shown = shop.text("doctor")
     assert "✓ Worker celery@host serves" in shown
     assert "✓ The broker memory://" in shown
@@ -104,6 +106,16 @@ def test_a_queue_that_nobody_serves_yet_is_a_warning(shop: Shop):
     tick(shop)
     worker(shop, "celery", "orders")
     assert "'approvals'" in ask(shop)["unserved-queue"]["message"]
+
+
+def test_a_worker_without_the_code_is_named_with_what_it_lacks(shop: Shop):
+    tick(shop)
+    known = tuple(name for name in default_registry().names() if name != "client.echo")
+    tasks = tuple(item.name for item in activities.all())
+    worker(shop, *ALL, workflows=known, tasks=tasks)
+    assert "for client.echo, which" in ask(shop)["other-code"]["message"]
+    worker(shop, *ALL, workflows=(*known, "client.echo"), tasks=tasks)
+    assert "other-code" not in ask(shop)
 
 
 def test_blocked_workflows_are_a_problem(shop: Shop):

@@ -119,9 +119,13 @@ def test_queues_that_celery_would_not_create_are_named():
     @activity.defn(queue="payments")
     def charge(cents: int) -> None: ...
 
+    @activity.defn
+    def routed(cents: int) -> None: ...
+
     assert codes() == {}
     app = Celery("shop", broker="amqp://localhost", set_as_current=False)
     app.conf.update(GOOD, task_create_missing_queues=False, task_queues={"celery": {}, "payments": {}})
+    app.conf.task_routes = {"routed": {"queue": "payments"}}
     (finding,) = check_settings(app)
     assert (finding.code, finding.level) == ("missing-queue", Level.PROBLEM)
     assert "orders" in finding.message

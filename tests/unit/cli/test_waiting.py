@@ -46,7 +46,7 @@ def test_while_it_waits_it_says_what_the_workflow_waits_for(shop: Shop, watcher:
     assert "waits for a worker" in watcher.lines[-1]
     shop.decide()
     assert "after 0.5 s" in shop.error("result", "w", "--timeout", "0.5")
-    assert "charge (attempt 1), ship (attempt 1), signal 'go'" in watcher.lines[-1]
+    assert "client.charge (attempt 1), client.ship (attempt 1), signal 'go'" in watcher.lines[-1]
     assert watcher.lines[-1].startswith("w: RUNNING, ")
 
 

@@ -100,7 +100,7 @@ class Other:
 
 @workflow.defn(name="client.declined")
 async def declined() -> None:
-    await workflow.execute_activity("charge", args=[100])
+    await workflow.execute_activity("client.charge", args=[100])
 
 
 @workflow.defn(name="client.grouped")
@@ -111,8 +111,8 @@ async def grouped() -> None:
 @workflow.defn(name="client.busy")
 async def busy() -> None:
     async with asyncio.TaskGroup() as group:
-        group.create_task(workflow.execute_activity("charge"))
-        group.create_task(workflow.execute_activity("ship"))
+        group.create_task(workflow.execute_activity("client.charge"))
+        group.create_task(workflow.execute_activity("client.ship"))
         group.create_task(workflow.sleep(50))
         group.create_task(workflow.wait_for_signal("go"))
 

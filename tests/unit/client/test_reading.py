@@ -27,8 +27,8 @@ def test_f25_describe_tells_in_one_call_what_a_run_waits_for(durable: WorkflowCl
     described = handle.describe()
     assert (described.id, described.type, described.status) == ("w", "client.busy", RunStatus.RUNNING)
     assert [(item.name, item.state, item.attempt) for item in described.activities] == [
-        ("charge", ActivityState.STARTED, 1),
-        ("ship", ActivityState.SCHEDULED, 1),
+        ("client.charge", ActivityState.STARTED, 1),
+        ("client.ship", ActivityState.SCHEDULED, 1),
     ]
     assert described.activities[0].worker == "worker-1"
     assert described.activities[0].started_at is not None
@@ -42,7 +42,7 @@ def test_describe_shows_a_retry_with_its_error_and_its_next_attempt(durable: Wor
     def charge() -> None:
         raise ApplicationError("try later", type="Busy")
 
-    world.functions["charge"] = charge
+    world.functions["client.charge"] = charge
     handle = durable.start(busy)
     world.attempt(world.next_attempt())
     charge_row = handle.describe().activities[0]

@@ -40,11 +40,11 @@ def test_an_activity_error_that_ends_the_run_is_its_cause(durable: WorkflowClien
     def charge(cents: int) -> None:
         raise ApplicationError("no money", type="Declined", non_retryable=True)
 
-    world.functions["charge"] = charge
+    world.functions["client.charge"] = charge
     with pytest.raises(WorkflowFailed) as caught:
         durable.start(declined).result(timeout=60)
     assert isinstance(caught.value.cause, ActivityError)
-    assert caught.value.cause.activity == "charge"
+    assert caught.value.cause.activity == "client.charge"
     assert caught.value.cause.is_type("Declined")
 
 
