@@ -93,6 +93,9 @@ def starting(durable: WorkflowClient) -> None:
     assert_type(durable.start(Other.run, Order("1")), WorkflowHandle[Other, Order])
     assert_type(durable.start("fulfil", "42", 999, id_reuse_policy="reject_duplicate"), WorkflowHandle[Any, Any])
 
+    assert_type(durable.start(Approval.run, 500, connection=object()), WorkflowHandle[Approval, str])
+    durable.flush()
+
     durable.start(fulfil, 999)  # type: ignore[arg-type]
     durable.start(fulfil, "42")  # type: ignore[arg-type]
     durable.start(fulfil, "42", "999")  # type: ignore[arg-type, call-arg]
@@ -113,6 +116,7 @@ def signalling(durable: WorkflowClient) -> None:
     assert_type(approval.signal(Approval.approve, "ann"), SignalReceipt)
     assert_type(approval.signal(Approval.later, "ann", 3, signal_id="once"), SignalReceipt)
     assert_type(approval.signal("approve", "ann"), SignalReceipt)
+    assert_type(approval.signal(Approval.approve, "ann", connection=object()), SignalReceipt)
     durable.start(fulfil, "42", 999).signal("address", "Main St 1")
 
     approval.signal(Other.approve, "ann")  # type: ignore[arg-type]
@@ -159,6 +163,7 @@ async def awaiting(durable: WorkflowClient) -> None:
     assert_type(await approval.adescribe(), WorkflowDescription)
     assert_type(await approval.ahistory(limit=10), HistoryPage)
     assert_type(await durable.alist(attention="blocked"), Page)
+    await durable.aflush()
     await approval.acancel("no longer wanted")
     await approval.aterminate(reason="no longer wanted")
 
