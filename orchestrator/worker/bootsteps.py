@@ -59,6 +59,7 @@ class HousekeepingStep(bootsteps.StartStopStep):
         """Nothing: the pool still finishes its tasks, so the signs of life go on until the very end."""
 
     def terminate(self, worker: Any) -> None:
+        self._housekeeping.note_interruption()
         self.close(worker)
 
 

@@ -70,6 +70,7 @@ class Housekeeping:
         self._started_at = int(clock() * SECOND)
         self._signed_at: float | None = None
         self._stopping = False
+        self._interrupted: list[Ticket] = []
         self._swept_last = False
         interval = engine.settings.sweep_interval.total_seconds()
         self._chores = Periodic("orchestrator-housekeeping", min(1.0, interval), self.do_chores)
@@ -91,10 +92,16 @@ class Housekeeping:
         self._signed_at = None
         self._chores.wake()
 
+    def note_interruption(self) -> None:
+        """Remembers what runs at a shut-down that does not wait for it: handed back once it has ended."""
+        self._interrupted = [ticket for request in _active_requests() if (ticket := request.ticket) is not None]
+
     def stop(self) -> None:
         """Ends the threads and takes the worker's row away: what it still holds is lost, and known at once."""
         self._sweeper.stop()
         self._chores.stop()
+        for ticket in self._interrupted:
+            self._gone.put((ticket, Gone.SHUT_DOWN))
         try:
             self._record_gone()
             self._engine.db.run(lambda conn: workers.delete(conn, identity.worker_id()), what="sign off")

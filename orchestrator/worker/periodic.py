@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import queue
 import threading
 from collections.abc import Callable
 
@@ -22,7 +24,8 @@ class Periodic:
         self._name = name
         self._interval = interval
         self._work = work
-        self._wake = threading.Event()
+        # A queue, since waking must be safe in a signal handler: an Event's lock is not.
+        self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._stopping = False
         self._failing = False
         self._thread: threading.Thread | None = None
@@ -35,12 +38,12 @@ class Periodic:
 
     def wake(self) -> None:
         """Has it do its work now."""
-        self._wake.set()
+        self._wake.put(None)
 
     def stop(self, timeout: float = 5.0) -> None:
         """Ends it after the present call, and waits for that for at most ``timeout`` seconds."""
         self._stopping = True
-        self._wake.set()
+        self._wake.put(None)
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout)
 
@@ -58,5 +61,10 @@ class Periodic:
                     exc_info=True,
                 )
                 self._failing = True
-            self._wake.wait(self._interval)
-            self._wake.clear()
+            self._pause()
+
+    def _pause(self) -> None:
+        with contextlib.suppress(queue.Empty):
+            self._wake.get(timeout=self._interval)
+            while True:
+                self._wake.get_nowait()

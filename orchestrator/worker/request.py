@@ -11,6 +11,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, cast
 
+from billiard.exceptions import Terminated
 from celery import Celery
 from celery.exceptions import TimeLimitExceeded, WorkerLostError
 from celery.utils.imports import symbol_by_name
@@ -23,7 +24,7 @@ from orchestrator.worker.identity import process_started
 
 logger = logging.getLogger(__name__)
 
-_GONE = (WorkerLostError, TimeLimitExceeded, SystemExit, KeyboardInterrupt)
+_GONE = (WorkerLostError, TimeLimitExceeded, Terminated, SystemExit, KeyboardInterrupt)
 
 
 class Gone(StrEnum):
@@ -37,7 +38,8 @@ class Gone(StrEnum):
 
 
 Report = Callable[[Ticket, Gone], None]
-"""Takes the ticket of an attempt whose process is gone. Must not wait: it is called in the worker's main loop."""
+"""Takes the ticket of an attempt whose process is gone. Must not wait or lock: it is called in the worker's main
+loop, and in its signal handlers."""
 
 
 class AttemptRequest:
@@ -80,6 +82,14 @@ class AttemptRequest:
             self._report_if_gone(TimeLimitExceeded(timeout))
         return super().on_timeout(soft, timeout)  # type: ignore[misc]
 
+    def cancel(self, pool: Any, signal: Any = None, emit_retry: bool = True) -> None:
+        """The worker ends it, since it shuts down or has lost the broker: handed back at once, before its
+        process is missed.
+        """
+        super().cancel(pool, signal, emit_retry)  # type: ignore[misc]
+        if (ticket := self.ticket) is not None:
+            type(self).report(ticket, Gone.SHUT_DOWN)
+
     def revoked(self) -> bool:
         """Tells whether to drop the message. Ours are not dropped: cancelling is the workflow's business."""
         if self.ticket is None:
@@ -102,7 +112,8 @@ class AttemptRequest:
         ticket = self.ticket
         if ticket is None or not isinstance(error, _GONE):
             return
-        if cast("Any", state).should_terminate:
+        # An exit code, so 0 means it too. The worker also cancels what runs when it loses the broker.
+        if cast("Any", state).should_terminate not in (None, False) or getattr(self, "_already_cancelled", False):
             gone = Gone.SHUT_DOWN
         else:
             gone = Gone.TIME_LIMIT if isinstance(error, TimeLimitExceeded) else Gone.DIED

@@ -9,7 +9,7 @@ events, signals and time limits hold; what the tracer says is then recorded::
     Retry (self.retry())     the same attempt goes on when that message comes
     Reject(requeue=True)     the same: the broker brings the message back
     Reject, Ignore           the body says it has no outcome: the activity fails for good, saying so
-    SystemExit               the attempt is lost with its process
+    SystemExit               nothing here: the parent process knows whether that was the body or a shut-down
 """
 
 from __future__ import annotations
@@ -92,9 +92,6 @@ class _Attempt:
                 outcome = tracer(self.uuid, args, kwargs, request)
         except (WorkerShutdown, WorkerTerminate):
             attempts.hand_back(self.engine, self.claim)
-            raise
-        except (SystemExit, KeyboardInterrupt):
-            attempts.lose(self.engine, self.claim)
             raise
         except Reject as error:
             self._rejected(error)

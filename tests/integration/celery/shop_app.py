@@ -94,10 +94,10 @@ def it_slow_at_first(name: str) -> str:
 
 
 @activity.defn(heartbeat_timeout=timedelta(seconds=30))
-def it_watchful(name: str) -> str:
+def it_watchful(name: str, seconds: float = 30) -> str:
     done = activity.info().heartbeat_details(int) or 0
     note(name, f"from {done}")
-    for step in range(done, 600):
+    for step in range(done, int(seconds * 20)):
         try:
             activity.heartbeat(step)
         except activity.Cancelled:
@@ -116,6 +116,13 @@ def it_counts_heartbeats(name: str) -> int:
     note(name)
     os.kill(os.getpid(), signal.SIGKILL)
     return 0
+
+
+@activity.defn
+def it_sleeps(name: str, seconds: float) -> int:
+    count = note(name)
+    time.sleep(float(os.environ.get("SLEEP", seconds)))
+    return count
 
 
 @activity.defn
@@ -259,6 +266,12 @@ async def it_many(name: str, args: list[Any], count: int) -> list[Any]:
     call = globals()[name]
     call = call if isinstance(call, activity.Activity) else activity.of(call)
     return list(await asyncio.gather(*(call.execute(*args) for _ in range(count))))
+
+
+@workflow.defn
+async def it_naps(seconds: float) -> str:
+    await workflow.sleep(timedelta(seconds=seconds))
+    return "rested"
 
 
 @workflow.defn
