@@ -35,13 +35,13 @@ def discard(left: list[Any]) -> None:
     """
     guarded = []
     while left:
-        one = left.pop()
-        # An async generator can't be closed from outside; it goes with the frame that iterates over it.
-        chain = _chain(one) or [one]
+        chain = _chain(left.pop())
         if runs_code_when_closed(chain):
             guarded.append(chain)
         else:
             chain[0].close()
+    # Else the last one would live on, and end where its code may run.
+    chain = []
     if guarded:
         _close_silently(guarded)
 
@@ -68,9 +68,12 @@ def _close_silently(guarded: list[list[Any]]) -> None:
 
 
 def _chain(outermost: Any) -> list[Any]:
-    """A coroutine, what it awaits, what that awaits, and so on."""
-    chain: list[Any] = []
-    one = outermost
+    """A coroutine, what it awaits, what that awaits, and so on.
+
+    An async generator stands alone: it can't be closed from outside, and goes with the frame that iterates over it.
+    """
+    chain: list[Any] = [outermost]
+    one = getattr(outermost, "cr_await", None) or getattr(outermost, "gi_yieldfrom", None)
     while one is not None and hasattr(one, "close"):
         chain.append(one)
         one = getattr(one, "cr_await", None) or getattr(one, "gi_yieldfrom", None)

@@ -5,7 +5,8 @@ what leaves ``run()`` or a signal handler                         the run
 ===============================================================  =====================================
 ``asyncio.CancelledError`` after a cancel request                 closes as CANCELED
 NameError, AttributeError, ImportError, TypeError,                is blocked until the code is fixed
-RecursionError, NotImplementedError (also inside a group)
+RecursionError, NotImplementedError (also inside a group),
+``sys.exit()``
 a ReplayError of this library                                     is blocked
 anything else: ActivityError, ApplicationError, TimeoutError,     closes as FAILED
 ValueError, KeyError, an ExceptionGroup, …
@@ -28,12 +29,21 @@ class Blocked(BaseException):
     """Unwinds workflow code once its run is blocked. No ``except Exception`` of an author stops it."""
 
 
+PASSING = (GeneratorExit, KeyboardInterrupt, SystemExit, Blocked)
+"""What is not the code's own doing: it is dropped, or the process is to end, or it is blocked already."""
+
+
+def is_exit_call(error: BaseException) -> bool:
+    """Tells ``sys.exit()`` from the subclasses by which a worker ends its own process."""
+    return type(error) is SystemExit
+
+
 def blocking_error(error: BaseException) -> ReplayError | None:
     """Returns the error that blocks the run, or None when ``error`` fails or cancels it."""
     for member in _members(error):
         if isinstance(member, ReplayError):
             return member
-        if isinstance(member, BLOCKING) and not isinstance(member, OrchestratorError):
+        if is_exit_call(member) or (isinstance(member, BLOCKING) and not isinstance(member, OrchestratorError)):
             blocked = WorkflowCodeError(
                 f"Workflow code raised {type(member).__name__}: {member}{_place(member)}. Deploy code that does not; "
                 "the run then goes on by itself."

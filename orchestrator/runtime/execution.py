@@ -27,7 +27,7 @@ from orchestrator.runtime import ordering
 from orchestrator.runtime.activities import Activities
 from orchestrator.runtime.commandlog import CommandLog
 from orchestrator.runtime.disposal import discard
-from orchestrator.runtime.ending import Blocked, blocking_error
+from orchestrator.runtime.ending import PASSING, Blocked, blocking_error, is_exit_call
 from orchestrator.runtime.lines import current_line
 from orchestrator.runtime.loop import make_loop
 from orchestrator.runtime.signals import Signals
@@ -169,10 +169,8 @@ class Execution:
         self._begun = True
         if self.definition.cls is None:
             return
-        try:
+        with self.guarded():
             self.state = self.definition.cls()
-        except Exception as error:  # noqa: BLE001 - an error in __init__ is one of the workflow's code
-            self.end_with(error)
 
     def _start(self) -> None:
         definition = self.definition
@@ -187,12 +185,10 @@ class Execution:
             self.loop.call_soon(self._main.cancel)
 
     async def _run(self, run: Callable[..., Any], args: list[Any]) -> None:
-        try:
+        result: Any = None
+        with self.guarded():
             result = await run(*args)
-        except (GeneratorExit, KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:  # noqa: BLE001 - whatever leaves run() ends the run or blocks it
-            self.end_with(error)
+        if self.loop.stopped:
             return
         try:
             payload = self.converter.encode(result, self.definition.result_hint, argument="result")
@@ -200,6 +196,18 @@ class Execution:
             self.end_with(error)
         else:
             self._close(cmd.CompleteRun(result=payload.data))
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Ends the run, or blocks it, with what leaves the code inside the block."""
+        try:
+            yield
+        except PASSING as error:
+            if not is_exit_call(error):
+                raise
+            self.end_with(error)
+        except BaseException as error:  # noqa: BLE001 - whatever leaves the code ends the run or blocks it
+            self.end_with(error)
 
     # --- ending ---------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from typing import Any, Protocol, TypeVar
 
 from orchestrator.errors import InsideWorkflow
 from orchestrator.model.names import check_duration
+from orchestrator.runtime.ending import is_exit_call
 from orchestrator.runtime.refusals import RefusingLoop
 from orchestrator.types import SECOND, Micros
 
@@ -264,6 +265,10 @@ class WorkflowLoop(RefusingLoop):
                 continue
             try:
                 handle._context.run(handle._callback, *handle._args)  # type: ignore[attr-defined]
+            except SystemExit as error:
+                if not is_exit_call(error):
+                    raise
+                self.owner.end_with(error)
             except Exception as error:  # noqa: BLE001 - as asyncio: what a callback raises is nobody's
                 self.call_exception_handler({"message": f"Error in {handle!r}", "exception": error})
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -83,18 +84,13 @@ class Signals:
         self._handling.append((body.name, task))
 
     def _call(self, handler: Callable[..., object], args: list[Any]) -> None:
-        try:
+        with self._execution.guarded():
             handler(*args)
-        except Exception as error:  # noqa: BLE001 - an error in a handler is one of the workflow's code
-            self._execution.end_with(error)
 
     async def _run(self, handler: Callable[..., Coroutine[Any, Any, object]], args: list[Any]) -> None:
-        try:
+        # Cancelling this task is the code's own affair, as with any other.
+        with self._execution.guarded(), suppress(asyncio.CancelledError):
             await handler(*args)
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:  # noqa: BLE001 - as above
-            self._execution.end_with(error)
 
     def _arguments(self, signal: SignalDefinition, body: ev.SignalReceived) -> list[Any]:
         converter = self._execution.converter

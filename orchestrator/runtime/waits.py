@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.errors import InvalidArgument
+from orchestrator.runtime.ending import PASSING
 
 if TYPE_CHECKING:
     from orchestrator.runtime.execution import Execution
@@ -72,7 +73,9 @@ class Conditions:
                     ended.append((condition, None))
                 else:
                     still.append(condition)
-            except Exception as error:  # noqa: BLE001 - it belongs to the waiting code
+            except PASSING:
+                raise
+            except BaseException as error:  # noqa: BLE001 - it belongs to the waiting code
                 ended.append((condition, error))
         self._open = still
         for condition, problem in ended:

@@ -252,3 +252,55 @@ def test_recursion_without_end_blocks() -> None:
 
     with pytest.raises(WorkflowCodeError, match="RecursionError"):
         Run(recurses).start()
+
+
+def test_sys_exit_in_workflow_code_blocks_the_run_and_not_the_worker() -> None:
+    async def exits() -> None:
+        raise SystemExit(3)
+
+    async def in_a_task() -> None:
+        await asyncio.gather(exits())
+
+    for target in (exits, in_a_task):
+        with pytest.raises(WorkflowCodeError, match="SystemExit"):
+            Run(target).start()
+
+
+def test_a_worker_that_ends_its_process_is_not_held_up() -> None:
+    class WorkerShutdown(SystemExit):
+        pass
+
+    async def interrupted() -> None:
+        raise WorkerShutdown
+
+    with pytest.raises(WorkerShutdown):
+        Run(interrupted).start()
+
+
+def test_cancelled_error_out_of_a_handler_or_a_predicate_stays_in_the_workflow() -> None:
+    class Odd:
+        @workflow.run
+        async def run(self) -> str:
+            def predicate() -> bool:
+                raise asyncio.CancelledError
+
+            try:
+                await workflow.wait_condition(predicate)
+            except asyncio.CancelledError:
+                await act("work")
+            return "?"
+
+        @workflow.signal
+        def cancelled(self) -> None:
+            raise asyncio.CancelledError
+
+        @workflow.signal
+        async def later(self) -> None:
+            raise asyncio.CancelledError
+
+    run = Run(Odd)
+    run.start()
+    run.signal("later")
+    assert not run.closed
+    run.signal("cancelled")
+    assert run.failure.type == "CancelledError"
