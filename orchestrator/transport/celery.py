@@ -56,14 +56,14 @@ class CeleryTransport:
         """Sends messages in order; returns those that were not sent in time (never raises for the broker)."""
         if not messages:
             return []
-        sent: list[Message] = []
+        batch = _Batch(messages)
         try:
-            self._thread.call(lambda connection: self._send_all(connection, messages, sent), self._timeout)
+            self._thread.call(lambda connection: self._send_all(connection, batch), self._timeout)
         except Exception as error:  # noqa: BLE001 - the sweep sends again; nothing is lost
-            self._note_trouble(error, len(messages) - len(sent))
+            self._note_trouble(error, len(batch.unsent))
         else:
             self._note_success()
-        return list(messages[len(sent) :])
+        return batch.unsent
 
     def depth(self, queue: str) -> int | None:
         """Returns how many messages are ready in a queue; None when the broker does not tell in time."""
@@ -100,12 +100,24 @@ class CeleryTransport:
         )
         return connection
 
-    def _send_all(self, connection: Connection, messages: Sequence[Message], sent: list[Message]) -> None:
+    def _send_all(self, connection: Connection, batch: _Batch) -> None:
+        batch.tries += 1
         producer = self._app.amqp.Producer(connection.default_channel, auto_declare=False)
         is_redis = connection.transport.driver_type == "redis"
-        for message in messages[len(sent) :]:
-            self._send(producer, message, is_redis=is_redis)
-            sent.append(message)
+        while batch.waiting:
+            try:
+                self._send(producer, batch.waiting[0], is_redis=is_redis)
+            except Exception as error:
+                if batch.tries == 1 or isinstance(error, connection.connection_errors):
+                    raise
+                # One message that is refused (its queue is full, forbidden, or declared otherwise) must not keep
+                # back those behind it: the sweep would send them together again and again.
+                batch.refuse(error)
+                producer = self._app.amqp.Producer(connection.channel(), auto_declare=False)
+            else:
+                batch.waiting.pop(0)
+        if batch.error is not None:
+            raise batch.error
 
     def _send(self, producer: Any, message: Message, *, is_redis: bool) -> None:
         task = envelope(message)
@@ -161,6 +173,27 @@ class CeleryTransport:
         if self._failing:
             self._failing = False
             logger.info("The broker takes messages again.")
+
+
+class _Batch:
+    """Messages under way: those that wait for their turn, and those that were refused."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self.waiting = list(messages)
+        self.refused: list[Message] = []
+        self.error: Exception | None = None
+        """Why one was refused."""
+        self.tries = 0
+
+    @property
+    def unsent(self) -> list[Message]:
+        """What the broker did not take."""
+        return self.refused + self.waiting
+
+    def refuse(self, error: Exception) -> None:
+        """Sets the first message aside."""
+        self.error = error
+        self.refused.append(self.waiting.pop(0))
 
 
 def envelope(message: Message) -> dict[str, Any]:
