@@ -263,7 +263,7 @@ def _enclosing_names(function: Any, annotations: Sequence[Any]) -> dict[str, Any
     scopes = {part.rpartition(".")[2] for part in outer.split(".<locals>")} | {"<lambda>"}
     while frame is not None:
         if frame.f_globals is function.__globals__ and frame.f_code.co_name in scopes:
-            for name in wanted & frame.f_locals.keys():
+            for name in wanted.intersection(frame.f_locals):
                 found.setdefault(name, frame.f_locals[name])
         frame = frame.f_back
     return found
