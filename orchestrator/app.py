@@ -14,15 +14,17 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 from celery import Celery
 
+from orchestrator.activity.calls import OptionArguments, make_options
 from orchestrator.client.on_commit import CommitAwareClient
 from orchestrator.config import PREFIX, Settings, read_settings
 from orchestrator.engine.core import Engine
-from orchestrator.engine.observers import Observer
+from orchestrator.engine.observers import Observer, check_observers
 from orchestrator.errors import ConfigurationError, InvalidArgument
+from orchestrator.model.names import check_instance
 from orchestrator.model.options import DEFAULT_ACTIVITY_OPTIONS, ActivityOptions
 from orchestrator.model.payloads import PayloadConverter
 from orchestrator.runtime.registry import default_registry
@@ -43,12 +45,13 @@ class Orchestrator(CommitAwareClient):
         observers: Told what happens to runs, after each commit.
 
     Raises:
+        InvalidArgument: It is no Celery app, or the observers are none.
         ConfigurationError: The app has an Orchestrator already.
     """
 
     def __init__(self, app: Celery, *, observers: Sequence[Observer] = ()) -> None:
-        self.app = app
-        self._observers = tuple(observers)
+        self.app = check_instance(app, "app", Celery, "your Celery app")
+        self._observers = check_observers(observers)
         self._lock = threading.RLock()
         self._engine_made: Engine | None = None
         super().__init__(self.engine)
@@ -64,8 +67,12 @@ class Orchestrator(CommitAwareClient):
 
     @classmethod
     def of(cls, app: Celery) -> Orchestrator | None:
-        """Returns an app's Orchestrator, or None."""
-        return _by_app.get(app)
+        """Returns an app's Orchestrator, or None.
+
+        Raises:
+            InvalidArgument: It is no Celery app.
+        """
+        return _by_app.get(check_instance(app, "app", Celery, "your Celery app"))
 
     @property
     def settings(self) -> Settings:
@@ -128,7 +135,9 @@ class Orchestrator(CommitAwareClient):
         interval = our_settings(self.app).get(f"{PREFIX}sweep_interval", _DEFAULT_INTERVAL)
         try:
             seconds = interval.total_seconds() if isinstance(interval, timedelta) else float(interval)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
+            seconds = 0.0
+        if not 0 < seconds < float("inf"):
             # Told by name at the first use; here it would break whatever finalizes the app first.
             seconds = _DEFAULT_INTERVAL
         self.app.amqp.queues.add(housekeeping_queue(self.app))
@@ -168,7 +177,7 @@ def activity_defaults(given: Any) -> ActivityOptions:
         return DEFAULT_ACTIVITY_OPTIONS
     if isinstance(given, Mapping):
         try:
-            given = ActivityOptions(**given)
+            given = make_options(cast("OptionArguments", dict(given)))
         except (TypeError, InvalidArgument) as error:
             raise ConfigurationError(f"{PREFIX}activity_defaults: {error}") from None
     if not isinstance(given, ActivityOptions):

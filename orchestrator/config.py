@@ -8,11 +8,13 @@ that names it. docs/settings.md has a heading for each.
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from orchestrator.errors import ConfigurationError
 from orchestrator.types import Micros, to_micros
@@ -21,6 +23,25 @@ PREFIX = "orchestrator_"
 DEFAULT_SQLITE_URL = "sqlite:///orchestrator.db"
 EMBEDDED_RESEND_AFTER = timedelta(seconds=1)
 """Default of ``resend_after`` with ``memory://``, where messages do not leave their process."""
+
+
+_MANY = 2**31 - 1
+_LONGEST = timedelta(days=100 * 365)
+
+
+def _label(text: str) -> str:
+    """A namespace or a build, by the rules of ids, which stand above this module."""
+    if text != text.strip():
+        raise PydanticCustomError("blank_edge", "it must not begin or end with a blank")
+    if any(unicodedata.category(character) == "Cc" for character in text):
+        raise PydanticCustomError("control_character", "it must not hold control characters")
+    if len(text.encode()) > 255:
+        raise PydanticCustomError("too_long", "at most 255 bytes in UTF-8 are accepted")
+    return text
+
+
+Duration = Annotated[timedelta, Field(le=_LONGEST)]
+"""A timedelta or a number of seconds, at most 100 years."""
 
 
 class Settings(BaseModel):
@@ -32,26 +53,37 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     database_url: str
-    namespace: str = Field(default="default", min_length=1, max_length=255)
-    build_id: str = Field(default="", max_length=255)
-    sweep_interval: timedelta = Field(default=timedelta(seconds=1), gt=timedelta(milliseconds=10))
-    timer_horizon: timedelta = Field(default=timedelta(seconds=5), ge=timedelta(0))
+    namespace: Annotated[str, AfterValidator(_label)] = Field(default="default", min_length=1)
+    build_id: Annotated[str, AfterValidator(_label)] = ""
+    sweep_interval: Duration = Field(default=timedelta(seconds=1), gt=timedelta(milliseconds=10))
+    timer_horizon: Duration = Field(default=timedelta(seconds=5), ge=timedelta(0))
     inline: Literal["off"] = "off"
     activity_defaults: Any = None
     """An ActivityOptions-like dict or object, merged under the product's defaults."""
-    decision_timeout: timedelta = Field(default=timedelta(seconds=2), gt=timedelta(0))
-    payload_limit: int = Field(default=2 * 1024 * 1024, ge=1024)
-    inbox_limit: int = Field(default=10_000, ge=1)
-    history_warn: int = Field(default=10_000, ge=1)
-    history_limit: int = Field(default=50_000, ge=1)
-    lost_limit: int = Field(default=3, ge=1)
+    decision_timeout: Duration = Field(default=timedelta(seconds=2), gt=timedelta(0), le=timedelta(hours=1))
+    payload_limit: int = Field(default=2 * 1024 * 1024, ge=1024, le=2**30)
+    inbox_limit: int = Field(default=10_000, ge=1, le=_MANY)
+    history_warn: int = Field(default=10_000, ge=1, le=_MANY)
+    history_limit: int = Field(default=50_000, ge=1, le=_MANY)
+    lost_limit: int = Field(default=3, ge=1, le=_MANY)
     """Attempts lost with their process, in a row, before the activity ends in WorkerLost."""
-    liveness_interval: timedelta = Field(default=timedelta(seconds=5), gt=timedelta(0))
-    liveness_timeout: timedelta = Field(default=timedelta(seconds=30), gt=timedelta(0))
-    publish_timeout: timedelta = Field(default=timedelta(seconds=2), gt=timedelta(0))
-    resend_after: timedelta = Field(default=timedelta(seconds=30), gt=timedelta(0))
-    resend_cap: timedelta = Field(default=timedelta(minutes=10), gt=timedelta(0))
-    pool_size: int = Field(default=5, ge=1)
+    liveness_interval: Duration = Field(default=timedelta(seconds=5), gt=timedelta(0))
+    liveness_timeout: Duration = Field(default=timedelta(seconds=30), gt=timedelta(0))
+    publish_timeout: Duration = Field(default=timedelta(seconds=2), gt=timedelta(0))
+    resend_after: Duration = Field(default=timedelta(seconds=30), gt=timedelta(0))
+    resend_cap: Duration = Field(default=timedelta(minutes=10), gt=timedelta(0))
+    pool_size: int = Field(default=5, ge=1, le=10_000)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_bools(cls, values: dict[str, Any]) -> dict[str, Any]:
+        # No setting is a yes or no, and pydantic would take True for one second.
+        wrong = next((name for name, value in values.items() if isinstance(value, bool)), None)
+        if wrong is not None and wrong != "activity_defaults":
+            raise PydanticCustomError(
+                "bool", "{name}: give a value of its own type, not True or False", {"name": wrong}
+            )
+        return values
 
     def micros(self, name: str) -> Micros:
         """Returns a duration setting in microseconds."""
@@ -77,7 +109,7 @@ def read_settings(conf: Mapping[str, Any], *, broker_url: str | None) -> Setting
     if embedded:
         # What another process starts or signals is sent into that process's own memory: only the sweep brings it here.
         values.setdefault("resend_after", EMBEDDED_RESEND_AFTER)
-    if not values.get("database_url"):
+    if values.get("database_url") in (None, ""):
         if not embedded:
             raise ConfigurationError(
                 "orchestrator_database_url is not set. Workflows need a database; add one line to your Celery "
@@ -87,9 +119,19 @@ def read_settings(conf: Mapping[str, Any], *, broker_url: str | None) -> Setting
     try:
         return Settings(**values)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = PREFIX + ".".join(str(part) for part in first["loc"])
-        raise ConfigurationError(f"{key}: {first['msg']} (it is {first.get('input')!r})") from None
+        raise ConfigurationError(_wrong_value(error, values)) from None
+
+
+def _wrong_value(error: ValidationError, values: Mapping[str, Any]) -> str:
+    first = error.errors()[0]
+    if not first["loc"]:
+        return f"{PREFIX}{first['msg']}"
+    name = str(first["loc"][0])
+    # The URL may hold a password, and an object of somebody else's may not like to be shown.
+    value = values.get(name)
+    is_plain = isinstance(value, (str, float, timedelta)) or (isinstance(value, int) and value.bit_length() < 200)
+    shown = f" (it is {value!a:.100})" if is_plain and name != "database_url" else f" (it is a {type(value).__name__})"
+    return f"{PREFIX}{name}: {first['msg']}{shown}"
 
 
 def _unknown_key(key: str) -> str:

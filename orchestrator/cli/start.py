@@ -8,7 +8,7 @@ import click
 
 from orchestrator.cli.inputs import read_inputs, read_json
 from orchestrator.cli.session import command
-from orchestrator.cli.waiting import timeout_option, wait_and_print, wait_when_blocked_option
+from orchestrator.cli.waiting import check_seconds, timeout_option, wait_and_print, wait_when_blocked_option
 
 if TYPE_CHECKING:
     from orchestrator.cli.session import Session
@@ -50,6 +50,7 @@ def start_command(
       celery -A shop workflow start fulfil 42 999 --id order-42
       celery -A shop workflow start fulfil --input '"42"' --input 999
     """
+    check_seconds(timeout)
     durable = session.durable
     definition = durable.definition_of(type_)
     values = read_inputs(durable, args, inputs, definition.signature if definition else None)

@@ -33,7 +33,11 @@ def printable(text: str, *, keep_lines: bool = False) -> str:
 
 def to_json(value: Any, *, indent: int | None = 2) -> str:
     """Returns a value as JSON that is safe to print and still reads back the same."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent, default=_plain)
+    try:
+        text = json.dumps(value, ensure_ascii=False, indent=indent, default=_plain)
+    except ValueError:
+        # A number of more digits than the interpreter converts: exact, on one line.
+        text = _with_huge_numbers(value)
     # json.dumps writes out the C0 controls; what else is unsafe stands inside strings only.
     return _UNSAFE.sub(_json_escape, text)
 
@@ -56,6 +60,20 @@ def _written_out(match: re.Match[str]) -> str:
 
 def _json_escape(match: re.Match[str]) -> str:
     return json.dumps(match.group())[1:-1]
+
+
+def _with_huge_numbers(value: Any) -> str:
+    from orchestrator.model import jsontext
+
+    return jsontext.write(_without_records(value)).decode()
+
+
+def _without_records(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_records(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_records(item) for item in value]
+    return value if value is None or isinstance(value, (str, int, float)) else _without_records(_plain(value))
 
 
 def _plain(value: Any) -> Any:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orchestrator.cli.errors import Misused, Refused
+from orchestrator.cli.errors import Refused
 from orchestrator.cli.output import age
 from orchestrator.errors import OrchestratorError, WorkflowError
+from orchestrator.model.names import check_duration
 
 if TYPE_CHECKING:
     from orchestrator.cli.output import Progress
@@ -31,6 +32,16 @@ wait_when_blocked_option = click.option(
 )
 
 
+def check_seconds(timeout: float | None) -> None:
+    """Checks a time-out of the prompt, before anything is done.
+
+    Raises:
+        InvalidArgument: It is negative, NaN or longer than 100 years.
+    """
+    if timeout is not None:
+        check_duration(timeout, "--timeout")
+
+
 def wait_and_print(
     session: Session, handle: WorkflowHandle[Any, Any], timeout: float | None, wait_when_blocked: bool
 ) -> None:
@@ -38,10 +49,9 @@ def wait_and_print(
 
     Raises:
         Refused: The workflow ended otherwise, is blocked, or is not done in time.
-        Misused: The time-out is not a number of seconds.
+        InvalidArgument: The time-out is not a number of seconds.
     """
-    if timeout is not None and not 0 <= timeout < float("inf"):
-        raise Misused("--timeout must be a number of seconds, 0 or more.")
+    check_seconds(timeout)
     try:
         value = _wait(session, handle, timeout, "wait" if wait_when_blocked else "raise")
     except (WorkflowError, TimeoutError) as error:

@@ -9,6 +9,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from orchestrator.errors import InvalidArgument
+from orchestrator.model.names import check_instance
 from orchestrator.model.records import RunStatus
 from orchestrator.types import Micros
 
@@ -56,6 +58,18 @@ class Observer:
 
     def activity_failed(self, notice: ActivityNotice) -> None:
         """An attempt failed, timed out or was lost. Once per attempt."""
+
+
+def check_observers(observers: object) -> tuple[Observer, ...]:
+    """Returns the observers.
+
+    Raises:
+        InvalidArgument: It is no list of objects of subclasses of :class:`Observer`.
+    """
+    if not isinstance(observers, Sequence) or isinstance(observers, (str, bytes)):
+        raise InvalidArgument("observers", f"give a list of observers, not {type(observers).__name__}")
+    what = "objects of subclasses of orchestrator.Observer"
+    return tuple(check_instance(observer, "observers", Observer, what) for observer in observers)
 
 
 def notify(observers: Sequence[Observer], hook: str, notice: RunNotice | ActivityNotice) -> None:

@@ -149,6 +149,34 @@ def check_flag(value: object, argument: str) -> bool:
     raise InvalidArgument(argument, f"give True or False, not {type(value).__name__}")
 
 
+def check_instance(value: object, argument: str, kind: type[_T], what: str) -> _T:
+    """Returns an object of a class unchanged.
+
+    Args:
+        value: What the caller gave.
+        argument: Its name in the call.
+        kind: The class.
+        what: What to give, in words.
+
+    Raises:
+        InvalidArgument: Of another class.
+    """
+    if isinstance(value, kind):
+        return value
+    raise InvalidArgument(argument, f"give {what}, not {type(value).__name__}")
+
+
+def check_callable(value: _T, argument: str) -> _T:
+    """Returns a function unchanged.
+
+    Raises:
+        InvalidArgument: It can't be called.
+    """
+    if callable(value):
+        return value
+    raise InvalidArgument(argument, f"give a function, not {type(value).__name__}")
+
+
 def check_type(hint: Any, argument: str) -> Any:
     """Returns a type hint unchanged: a class, None, or what :mod:`typing` makes.
 

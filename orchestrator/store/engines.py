@@ -58,7 +58,9 @@ def parse_url(url: str) -> URL:
     """
     try:
         parsed = make_url(url)
-    except ArgumentError:
+        if "\0" in str(url):
+            raise ValueError
+    except (ArgumentError, ValueError):
         raise ConfigurationError(f"orchestrator_database_url can't be read as a URL; give one, {EXAMPLE}") from None
     if parsed.drivername in {"postgres", "postgresql", "postgresql+psycopg2"}:
         # A bare postgresql:// means another driver from SQLAlchemy 2.1 on.

@@ -15,7 +15,7 @@ from orchestrator.activity.calls import ActivityCalls, decode_call, encode_call
 from orchestrator.activity.context import ActivityInfo, RunningActivity, entered
 from orchestrator.activity.definition import ActivityDefinition
 from orchestrator.errors import InvalidArgument
-from orchestrator.model.names import check_int, check_text
+from orchestrator.model.names import check_callable, check_instance, check_int, check_text
 from orchestrator.model.payloads import CallSignature, PayloadConverter
 from orchestrator.testing.targets import definition_behind
 
@@ -77,7 +77,7 @@ class ActivityEnvironment:
             ``cancel``.
 
     Raises:
-        InvalidArgument: The attempt is no whole number from 1.
+        InvalidArgument: An argument is refused; it is named.
         PayloadError: The heartbeat details can't be stored.
     """
 
@@ -92,12 +92,15 @@ class ActivityEnvironment:
         self.heartbeats: list[tuple[Any, ...]] = []
         """Details of all heartbeats so far, in order."""
         self._converter = PayloadConverter()
+        check_instance(info, "info", ActivityInfo, "an ActivityInfo; start from orchestrator.testing.INFO")
         details = None
         if heartbeat_details is not None:
+            if not isinstance(heartbeat_details, (list, tuple)):
+                raise InvalidArgument("heartbeat_details", f"give a list, not {type(heartbeat_details).__name__}")
             details = self._converter.encode_args(heartbeat_details, (), names=()).data
         number = check_int(attempt, "attempt", minimum=1)
         self._info = replace(info, attempt=number, _details=details or info._details)  # noqa: SLF001
-        self._on_heartbeat = on_heartbeat
+        self._on_heartbeat = None if on_heartbeat is None else check_callable(on_heartbeat, "on_heartbeat")
         self._attempts: list[_Attempt] = []
         self._cancelled: str | None = None
         self._stopping = False
@@ -191,7 +194,7 @@ def _definition_of(activity: object) -> ActivityDefinition:
         return known
     if inspect.isroutine(activity):
         return ActivityDefinition(name=activity.__name__, function=activity, signature=CallSignature.of(activity))
-    raise InvalidArgument("activity", f"give an activity, a function or a Celery task, not {activity!r:.80}")
+    raise InvalidArgument("activity", f"give an activity, a function or a Celery task, not {type(activity).__name__}")
 
 
 def _task_of(activity: object, definition: ActivityDefinition) -> Callable[..., Any]:

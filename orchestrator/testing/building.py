@@ -10,7 +10,7 @@ from celery import Celery
 from orchestrator.app import activity_defaults, our_settings
 from orchestrator.config import PREFIX, Settings, read_settings
 from orchestrator.engine.core import Engine
-from orchestrator.engine.observers import Observer
+from orchestrator.engine.observers import Observer, check_observers
 from orchestrator.model.payloads import PayloadConverter
 from orchestrator.runtime.registry import default_registry
 from orchestrator.store.database import Database
@@ -40,6 +40,7 @@ def make_engine(
         monotonic: Seconds on a clock that only goes forward.
 
     Raises:
+        InvalidArgument: The observers are none.
         ConfigurationError: A setting of the app is wrong.
     """
     settings = _settings(app)
@@ -50,7 +51,7 @@ def make_engine(
         converter=PayloadConverter(limit=settings.payload_limit),
         settings=settings,
         activity_defaults=activity_defaults(settings.activity_defaults),
-        observers=tuple(observers),
+        observers=check_observers(observers),
         sleep=sleep,
         monotonic=monotonic,
     )

@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, Self, TypeVar, TypeVarTuple, overload
 import celery
 
 from orchestrator.activity.calls import ActivityCalls
+from orchestrator.client.arguments import check_timeout
 from orchestrator.client.client import WorkflowClient
 from orchestrator.client.handle import WorkflowHandle
 from orchestrator.client.twins import Pause, twin
@@ -21,7 +22,7 @@ from orchestrator.client.views import HistoryEvent
 from orchestrator.engine.core import Engine
 from orchestrator.engine.observers import Observer
 from orchestrator.errors import EnvironmentStuck, Unavailable
-from orchestrator.model.names import check_duration, check_instant, check_int
+from orchestrator.model.names import check_callable, check_duration, check_instance, check_instant, check_int
 from orchestrator.runtime.context import refuse_inside_workflow
 from orchestrator.store.memory import fresh_database
 from orchestrator.testing.agenda import Agenda
@@ -79,6 +80,8 @@ class WorkflowEnvironment(WorkflowClient):
         observers: Sequence[Observer] = (),
         step_limit: int = 10_000,
     ) -> None:
+        if app is not None:
+            check_instance(app, "app", celery.Celery, "your Celery app, or None")
         super().__init__(self._while_open, sleep=self._wait)
         self._closed = False
         self._began = check_instant(start_time, "start_time")
@@ -88,7 +91,7 @@ class WorkflowEnvironment(WorkflowClient):
             app, database, transport, observers=observers, sleep=self._wait, monotonic=self._monotonic
         )
         self._activities = ActivityRunner(
-            self._built, agenda=self._agenda, app=app or celery.current_app, settle=self._settle
+            self._built, agenda=self._agenda, app=celery.current_app if app is None else app, settle=self._settle
         )
         self._driver = Driver(
             self._built,
@@ -161,12 +164,14 @@ class WorkflowEnvironment(WorkflowClient):
             UnknownActivity: It calls an activity that is neither defined nor stubbed.
             TimeoutError: It is not done in time.
         """
+        check_timeout(timeout)
         return self.start(run, *args, id=id).result(timeout=timeout)
 
     arun = twin(run)
 
     def result(self, handle: WorkflowHandle[Any, R], timeout: timedelta | float | None = None) -> R:
         """Returns a workflow's result, skipping time; the same as ``handle.result``. Errors as :meth:`run`."""
+        check_instance(handle, "handle", WorkflowHandle, "the handle of a workflow")
         return handle.result(timeout=timeout)
 
     aresult = twin(result)
@@ -209,7 +214,8 @@ class WorkflowEnvironment(WorkflowClient):
         Raises:
             InvalidArgument: An argument is refused; it is named.
         """
-        self._agenda.add(self._clock.now() + check_duration(delay, "delay"), action)
+        delay_us = check_duration(delay, "delay")
+        self._agenda.add(self._clock.now() + delay_us, check_callable(action, "action"))
 
     # --- activities ----------------------------------------------------------------------------------
 
@@ -307,6 +313,7 @@ class WorkflowEnvironment(WorkflowClient):
         Args:
             client: Your ``durable``.
         """
+        check_instance(client, "client", WorkflowClient, "your Orchestrator")
         parts = ("_engine_provider", "_sleep", "_uncommitted")
         saved = {name: getattr(client, name) for name in parts}
         client.__dict__.update({name: getattr(self, name) for name in parts})
@@ -319,6 +326,7 @@ class WorkflowEnvironment(WorkflowClient):
 
     def history(self, handle: WorkflowHandle[Any, Any]) -> list[HistoryEvent]:
         """Returns the whole history of a run, oldest event first."""
+        check_instance(handle, "handle", WorkflowHandle, "the handle of a workflow")
         events: list[HistoryEvent] = []
         cursor: int | None = 0
         while cursor is not None:

@@ -87,7 +87,8 @@ class ActivityRunner:
         definition = definition_behind(activity)
         if definition is not None:
             return definition.name, definition
-        raise InvalidArgument("activity", f"give an activity, a Celery task, or the name of one, not {activity!r:.80}")
+        what = type(activity).__name__
+        raise InvalidArgument("activity", f"give an activity, a Celery task, or the name of one, not {what}")
 
     def find(self, name: str) -> ActivityDefinition | None:
         """Returns the activity of a name, or the plain Celery task of that name as one."""

@@ -92,7 +92,7 @@ def make_stub(
 def _check_error(error: object) -> BaseException | type[BaseException]:
     if isinstance(error, Exception) or (isinstance(error, type) and issubclass(error, Exception)):
         return error
-    raise InvalidArgument("raises", f"give an exception or an exception class, not {error!r:.80}")
+    raise InvalidArgument("raises", f"give an exception or an exception class, not {type(error).__name__}")
 
 
 def _raising(error: BaseException | type[BaseException]) -> Callable[..., Any]:
