@@ -23,9 +23,10 @@ from orchestrator.engine.core import Engine
 from orchestrator.engine.deadlines import started_deadline
 from orchestrator.engine.outcomes import Ended, end_completed, end_failed, end_lost, hand_over, timeout_failure
 from orchestrator.engine.outcomes import postpone as postpone_attempt
+from orchestrator.engine.wakeups import note_arrival
 from orchestrator.model.failures import Failure
 from orchestrator.model.records import ActivityRecord, ActivityState, RunRecord
-from orchestrator.store import activities, queues, runs, sweeps, workers
+from orchestrator.store import activities, runs, sweeps, workers
 from orchestrator.store.database import Connection
 from orchestrator.types import Attributes, Micros
 
@@ -142,17 +143,9 @@ def claim(
     answer = engine.db.run(attempt_claim, what="claim")
     for item in ended:
         item.announce(engine)
-    engine.progress.note(_queue_of(answer), ticket.published_at, lambda q, at: _write_progress(engine, q, at))
+    if isinstance(answer, Claim):
+        note_arrival(engine, answer.queue, ticket.published_at)
     return answer
-
-
-def _queue_of(answer: Claim | Refusal) -> str:
-    return answer.queue if isinstance(answer, Claim) else ""
-
-
-def _write_progress(engine: Engine, queue: str, published_at: Micros) -> None:
-    if queue:
-        engine.db.run(lambda conn: queues.note_progress(conn, queue, published_at), what="progress")
 
 
 def _take(

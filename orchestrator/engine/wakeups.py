@@ -8,13 +8,30 @@ could commit and re-read in between.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 
 from orchestrator.engine.core import Engine
+from orchestrator.errors import Unavailable
 from orchestrator.model.records import RunRecord
-from orchestrator.store import inbox, runs
+from orchestrator.store import inbox, queues, runs
 from orchestrator.transport.messages import WakeDecision
 from orchestrator.types import Micros
+
+logger = logging.getLogger(__name__)
+
+
+def note_arrival(engine: Engine, queue: str, published_at: Micros) -> None:
+    """Notes how far a queue was consumed: the sweep sends again what was published before that and never came."""
+
+    def write(queue: str, published_at: Micros) -> None:
+        try:
+            engine.db.run(lambda conn: queues.note_progress(conn, queue, published_at), what="progress")
+        except Unavailable:
+            # A later message tells it; whoever handles this one has better things to do than to fail.
+            logger.debug("How far queue %r was consumed can't be noted now.", queue, exc_info=True)
+
+    engine.progress.note(queue, published_at, write)
 
 
 def wake_message(run: RunRecord, now: Micros) -> WakeDecision:

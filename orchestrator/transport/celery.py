@@ -208,7 +208,7 @@ def envelope(message: Message) -> dict[str, Any]:
             "args": (message.run_id,),
             "argsrepr": f"({message.workflow_id!r},)",
             "shadow": f"decide:{message.workflow_type}",
-            "header": {"run": message.run_id, "published_at": message.published_at},
+            "header": {"run": message.run_id, "queue": message.queue, "published_at": message.published_at},
             "priority": None,
             "options": {},
         }

@@ -14,9 +14,11 @@ from typing import Any
 from celery import Celery
 
 from orchestrator.engine import decision, sweep
+from orchestrator.engine.wakeups import note_arrival
 from orchestrator.errors import OrchestratorError, Unavailable
 from orchestrator.transport.celery import DECIDE_TASK, SWEEP_TASK
 from orchestrator.worker.binding import engine_of
+from orchestrator.worker.header import arrival_of
 
 logger = logging.getLogger(__name__)
 
@@ -51,10 +53,13 @@ def _on_a_thread(work: Callable[[], None]) -> None:
 def register(app: Celery) -> None:
     """Registers our tasks in an app, when it is finalized."""
 
-    @app.task(name=DECIDE_TASK, **_DELIVERY)
-    def decide(run_id: str) -> str:
+    @app.task(name=DECIDE_TASK, bind=True, **_DELIVERY)
+    def decide(task: Any, run_id: str) -> str:
         """Decides a run: takes its new events, runs its code, stores what it asks for."""
         try:
+            arrival = arrival_of(vars(task.request))
+            if arrival is not None:
+                note_arrival(engine_of(app), *arrival)
             return str(decision.decide(engine_of(app), run_id))
         except Unavailable as error:
             logger.warning("Run %s can't be decided now; the sweep wakes it again: %s", run_id, error)
