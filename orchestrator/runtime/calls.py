@@ -114,6 +114,6 @@ def _resolve(target: Any) -> Resolved:
             return found
     if not isinstance(target, str):
         raise InvalidArgument(
-            "target", f"give an activity, its name or a Celery signature, not {type(target).__name__}"
+            "activity", f"give an activity, its name or a Celery signature, not {type(target).__name__}"
         )
-    return NamedActivity(check_name(target, "target")), (), {}
+    return NamedActivity(check_name(target, "activity")), (), {}
