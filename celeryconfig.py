@@ -12,7 +12,7 @@ if database_url := os.environ.get("ORCHESTRATOR_DATABASE_URL"):
 # Modules that hold workflows and activities, separated by commas.
 include = [module for module in os.environ.get("ORCHESTRATOR_INCLUDE", "").split(",") if module]
 
-# Delivery that loses nothing: see docs/celery.md.
+# Delivery that loses nothing; `celery -A orchestrator workflow doctor` looks at it.
 task_default_queue = os.environ.get("ORCHESTRATOR_QUEUE", "celery")
 worker_prefetch_multiplier = 1
 worker_cancel_long_running_tasks_on_connection_loss = True

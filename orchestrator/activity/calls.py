@@ -135,7 +135,7 @@ def schedule(
         definition.name,
         said,
         payload,
-        replace(options, legacy=definition.legacy),
+        options if options.legacy == definition.legacy else replace(options, legacy=definition.legacy),
         definition.result_hint,
         current_line(),
     )

@@ -52,6 +52,19 @@ class Activity(ActivityCalls[P, R], Task[P, R]):
 
         def delay(self, *args: P.args, **kwargs: P.kwargs) -> AsyncResult[R]: ...
 
+    if not TYPE_CHECKING:  # Celery's own signature stays
+
+        def apply_async(self, args: Any = None, kwargs: Any = None, task_id: str | None = None, **options: Any) -> Any:
+            """Sends the task, as Celery does; Celery's own retry of a workflow's attempt goes without arguments.
+
+            They are loaded by the claim, and may be values that only our converter can store.
+            """
+            attempt = maybe_running()
+            if attempt is None or attempt.info.task_id != task_id or attempt.info.workflow_id is None:
+                return super().apply_async(args, kwargs, task_id=task_id, **options)
+            sent = {**self._get_exec_options(), **options}
+            return self._get_app().send_task(self.name, (), {}, task_id=task_id, task_type=self, **sent)
+
 
 class AsyncActivity(Activity[P, R]):
     """An activity whose function is ``async``: calling it directly gives a coroutine."""

@@ -143,7 +143,7 @@ def _facts_about(app: Celery, worker: Any) -> WorkerFacts:
         queues=lambda: list(app.amqp.queues.consume_from),
         pids=pids,
         tasks=sorted(name for name in app.tasks if not name.startswith("celery.")),
-        kills_children=prefork,
+        has_children=prefork,
     )
 
 

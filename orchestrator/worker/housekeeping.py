@@ -49,7 +49,7 @@ class WorkerFacts:
     queues: Callable[[], Sequence[str]]
     pids: Callable[[], Sequence[int]]
     tasks: Sequence[str]
-    kills_children: bool
+    has_children: bool
     """True under prefork, where a pool process runs one attempt."""
 
 
@@ -115,8 +115,8 @@ class Housekeeping:
 
     def do_chores(self) -> None:
         """One round: lost attempts, overdue children, the sign of life."""
-        if self._facts.kills_children:
-            self._kill_overdue()
+        if self._facts.has_children:
+            self._watch_children()
         self._record_gone()
         interval = self._engine.settings.liveness_interval.total_seconds()
         if self._signed_at is None or self._engine.monotonic() - self._signed_at >= interval:
@@ -173,19 +173,24 @@ class Housekeeping:
                 self._gone.put((ticket, gone))
                 raise
 
-    def _kill_overdue(self) -> None:
+    def _watch_children(self) -> None:
+        """Reports attempts whose process is gone, long before Celery does, and kills those that are overdue."""
         for request in _active_requests():
-            limit = start_to_close_of(request.request_dict)
-            began: float | None = getattr(request, "time_start", None)
-            if limit is None or began is None or self._clock() - began < limit + KILL_GRACE:
+            pid: int | None = getattr(request, "worker_pid", None)
+            if pid is None or request.child_started is None or request.reported or pid == os.getpid():
                 continue
-            pid, started = getattr(request, "worker_pid", None), request.child_started
-            if pid is None or started is None or pid == os.getpid() or not identity.is_alive(pid, started):
-                continue
-            logger.warning(
-                "%s has run longer than its start-to-close time-out of %gs: process %d is killed.", request, limit, pid
-            )
-            os.kill(pid, signal.SIGKILL)
+            if not identity.is_alive(pid, request.child_started):
+                request.reported = True
+                self._gone.put((request.ticket, Gone.DIED))
+            elif self._is_overdue(request):
+                logger.warning(
+                    "%s has run longer than its start-to-close time-out: process %d is killed.", request, pid
+                )
+                os.kill(pid, signal.SIGKILL)
+
+    def _is_overdue(self, request: Any) -> bool:
+        limit, began = start_to_close_of(request.request_dict), getattr(request, "time_start", None)
+        return limit is not None and began is not None and self._clock() - began >= limit + KILL_GRACE
 
 
 _TIME_LIMIT = Failure(

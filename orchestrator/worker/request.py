@@ -50,7 +50,9 @@ class AttemptRequest:
     longest_unacknowledged: float | None
     """Set by the worker: seconds after which the broker gives an unacknowledged message to somebody else."""
     child_started: int | None = None
-    """Start time of the process that runs it, so that a reused pid is told apart."""
+    """Start time of the process that runs it (0: it was gone already); None before it runs, or for other messages."""
+    reported = False
+    """Its process was reported gone."""
 
     request_dict: dict[str, Any]
     id: str
@@ -63,11 +65,11 @@ class AttemptRequest:
     def on_accepted(self, pid: int, time_accepted: float) -> None:
         """A pool process begins."""
         super().on_accepted(pid, time_accepted)  # type: ignore[misc]
-        limit = start_to_close_of(self.request_dict)
-        if limit is None:
+        if self.ticket is None:
             return
-        self.child_started = process_started(pid)
-        if self.longest_unacknowledged is not None and limit >= self.longest_unacknowledged:
+        self.child_started = process_started(pid) or 0
+        limit, longest = start_to_close_of(self.request_dict), self.longest_unacknowledged
+        if limit is not None and longest is not None and limit >= longest:
             # Allowed to run longer than the broker waits: its row watches over it from here on.
             self.acknowledge()  # type: ignore[attr-defined]
 
@@ -83,9 +85,8 @@ class AttemptRequest:
         return super().on_timeout(soft, timeout)  # type: ignore[misc]
 
     def cancel(self, pool: Any, signal: Any = None, emit_retry: bool = True) -> None:
-        """The worker ends it, since it shuts down or has lost the broker: handed back at once, before its
-        process is missed.
-        """
+        """The worker ends it, since it shuts down or has lost the broker."""
+        # Told at once, before the process is missed: it is handed back, not lost.
         super().cancel(pool, signal, emit_retry)  # type: ignore[misc]
         if (ticket := self.ticket) is not None:
             type(self).report(ticket, Gone.SHUT_DOWN)
@@ -117,6 +118,7 @@ class AttemptRequest:
             gone = Gone.SHUT_DOWN
         else:
             gone = Gone.TIME_LIMIT if isinstance(error, TimeLimitExceeded) else Gone.DIED
+        self.reported = True
         type(self).report(ticket, gone)
 
 

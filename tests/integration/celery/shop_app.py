@@ -28,6 +28,8 @@ app.conf.update(
     orchestrator_liveness_timeout=3,
     orchestrator_resend_after=3,
 )
+if visibility := os.environ.get("VISIBILITY_TIMEOUT"):
+    app.conf.broker_transport_options = {"visibility_timeout": int(visibility)}
 durable = Orchestrator(app)
 
 QUICK = RetryPolicy(initial_interval=timedelta(milliseconds=50), maximum_attempts=5)
@@ -123,6 +125,19 @@ def it_sleeps(name: str, seconds: float) -> int:
     count = note(name)
     time.sleep(float(os.environ.get("SLEEP", seconds)))
     return count
+
+
+@activity.defn
+def it_asks_celery_to_retry(amount: Money, name: str) -> int:
+    if note(name, amount) < 3:
+        raise it_asks_celery_to_retry.retry(countdown=0.1)
+    return amount.cents
+
+
+@activity.defn(start_to_close_timeout=30)
+def it_outlasts_the_broker(name: str) -> int:
+    time.sleep(6)
+    return note(name)
 
 
 @activity.defn
@@ -272,6 +287,11 @@ async def it_many(name: str, args: list[Any], count: int) -> list[Any]:
 async def it_naps(seconds: float) -> str:
     await workflow.sleep(timedelta(seconds=seconds))
     return "rested"
+
+
+@workflow.defn
+async def it_asks(name: str) -> int:
+    return await it_asks_celery_to_retry.execute(Money(cents=5), name)
 
 
 @workflow.defn
