@@ -46,7 +46,7 @@ class Activities:
 
     def __init__(self, execution: Execution, defaults: ActivityOptions) -> None:
         self._execution = execution
-        self._defaults = defaults.merged(DEFAULT_ACTIVITY_OPTIONS)
+        self._defaults = _merged(defaults, DEFAULT_ACTIVITY_OPTIONS)
         self.open: dict[int, ActivityFuture] = {}
 
     def check_writable(self) -> None:
@@ -69,7 +69,7 @@ class Activities:
                 queue=queue,
                 input=payload.data,
                 input_digest=payload.digest,
-                options=options.merged(LEGACY_ACTIVITY_OPTIONS if options.legacy else self._defaults),
+                options=_merged(options, LEGACY_ACTIVITY_OPTIONS if options.legacy else self._defaults),
                 line=line or current_line(),
             ),
         )
@@ -100,6 +100,21 @@ class Activities:
         except PayloadError as error:
             raise self._execution.block(error, f"the failure of activity {future.name!r} can't be read") from error
         future.set_exception(_activity_error(failure, future, body.attempt))
+
+
+_known: dict[tuple[int, int], tuple[ActivityOptions, ActivityOptions, ActivityOptions]] = {}
+
+
+def _merged(options: ActivityOptions, over: ActivityOptions) -> ActivityOptions:
+    """Merges options, once for each pair of objects: a definition has the same ones at each call, and merging checks."""
+    key = id(options), id(over)
+    known = _known.get(key)
+    if known is None:
+        if len(_known) >= 1000:
+            _known.clear()
+        # The two are kept with the result, so that their ids stay theirs.
+        known = _known[key] = (options, over, options.merged(over))
+    return known[2]
 
 
 def _activity_error(failure: Failure, future: ActivityFuture, attempt: int) -> ActivityError:

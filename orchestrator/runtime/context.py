@@ -27,7 +27,7 @@ _INSTEAD = {
 def maybe_current() -> Execution | None:
     """Returns the execution whose code runs in this thread, or None outside workflow code."""
     loop = asyncio._get_running_loop()
-    if type(loop) is WorkflowLoop:
+    if type(loop) is WorkflowLoop and loop.active:
         execution: Execution = loop.owner
         return execution
     return None

@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import random
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from orchestrator.model import commands as cmd
 from orchestrator.model import events as ev
 from orchestrator.model.failures import encode_failure, failure_from_exception
 from orchestrator.runtime import ordering
+from orchestrator.runtime.activation import Activation
 from orchestrator.runtime.activities import Activities
 from orchestrator.runtime.commandlog import CommandLog
 from orchestrator.runtime.disposal import discard
@@ -80,7 +80,6 @@ class Execution:
         self.conditions = Conditions(self)
         self._input = input
         self._context = contextvars.Context()
-        self._active = False
         self._begun = False
         self._main: asyncio.Task[None] | None = None
         self._cancel_reason: str | None = None
@@ -327,7 +326,7 @@ class Execution:
 
     def dispose(self) -> None:
         """Drops the run's code without running any of it. The execution is of no more use."""
-        if self._active:
+        if self.loop.active:
             raise RuntimeError("The code of this run is running; it can't be dropped in the middle of an activation.")
         self.closed = True
         left = self.loop.take_coroutines()
@@ -338,25 +337,9 @@ class Execution:
 
     # --- the thread -----------------------------------------------------------------------------
 
-    @contextmanager
-    def active(self) -> Iterator[None]:
-        """Makes this run's loop the thread's running loop inside the block."""
-        host = asyncio._get_running_loop()
-        task = asyncio.current_task(host) if host is not None else None
-        hooks = sys.get_asyncgen_hooks()
-        if host is not None and task is not None:
-            asyncio.tasks._leave_task(host, task)
-        asyncio._set_running_loop(self.loop)
-        sys.set_asyncgen_hooks(firstiter=self.loop.keep_generator, finalizer=None)
-        self._active = True
-        try:
-            yield
-        finally:
-            self._active = False
-            sys.set_asyncgen_hooks(*hooks)
-            asyncio._set_running_loop(host)
-            if host is not None and task is not None:
-                asyncio.tasks._enter_task(host, task)
+    def active(self) -> Activation:
+        """Makes this run's loop the thread's running loop inside a ``with`` block."""
+        return Activation(self.loop)
 
     @contextmanager
     def reading(self, who: str) -> Iterator[None]:

@@ -133,6 +133,8 @@ class WorkflowLoop(RefusingLoop):
         self.owner = owner
         self.elapsed_us: Micros = 0
         """Time of the event being applied, since the start of the run."""
+        self.active = False
+        """True while workflow code may run."""
         self.read_only = ""
         """Who may only read at the moment (a query, a predicate); empty: nobody."""
         self.muted = False
