@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, Union
+from types import NoneType
+from typing import Annotated, Any, Union, get_args
 
 from pydantic import Field
 
@@ -45,7 +46,11 @@ class ActivityDefinition:
         hint = self.signature.return_hint
         if not self.legacy or hint is Any:
             return hint
-        return Annotated[Union[hint, Any], Field(union_mode="left_to_right")]  # noqa: UP007 - hint is a value
+        either: Any = Union[hint, Any]  # noqa: UP007 - hint is a value
+        if all(part in (None, NoneType, Any) for part in get_args(either)):
+            # Nothing to be rebuilt; and pydantic has no order between null and anything.
+            return Any
+        return Annotated[either, Field(union_mode="left_to_right")]
 
     @property
     def is_async(self) -> bool:

@@ -127,6 +127,17 @@ def test_a_result_that_does_not_fit_a_plain_tasks_annotation_reaches_the_workflo
         assert converter.decode(converter.encode(value).data, hint) == value
 
 
+@pytest.mark.parametrize("annotation", [None, Any, Any | None, int | None, object])
+def test_whatever_a_plain_task_says_it_returns_its_result_can_be_read(app: Celery, annotation: Any):
+    def told():
+        return None
+
+    told.__annotations__["return"] = annotation
+    hint, converter = definition_of(app.task(shared=False)(told)).result_hint, PayloadConverter()
+    for value in (5, None, {"a": [1]}, "text"):
+        assert converter.decode(converter.encode(value).data, hint) == value
+
+
 def test_that_celery_runs_a_lost_task_again_is_remembered(app: Celery):
     @app.task(shared=False, acks_late=True, reject_on_worker_lost=True)
     def again():
