@@ -77,7 +77,8 @@ def _name_of_method(
             return name
     known = ", ".join(map(repr, handlers)) or "none"
     raise InvalidArgument(
-        argument, f"{method.__qualname__} is no {argument} of workflow type {definition.name!r}, which has {known}"
+        argument,
+        f"{method.__qualname__} is no {argument} of workflow type {definition.name!r}; give one that is: {known}",
     )
 
 

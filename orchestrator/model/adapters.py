@@ -67,7 +67,8 @@ class Adapter:
             return self._serializer.to_python(value, mode="json", by_alias=False, round_trip=True, warnings="error")
         except Exception as error:
             plain.find_fault(value, path, strangers=True)
-            raise plain.refused(path, _why_unwritable(error)) from error
+            place, reason = self._misfit(value) or ((), _why_unwritable(error, value))
+            raise plain.refused(_joined(path, place), reason) from error
 
     def write(self, value: object, path: str) -> tuple[bytes, Any]:
         """Returns the JSON text of a value, and its data, after having read it back.
@@ -102,6 +103,19 @@ class Adapter:
             raise plain.refused(_joined(path, place), f"the stored value does not fit: {reason}") from error
         except Exception as error:
             raise plain.refused(path, f"the stored value can't be read: {_one_line(error)}") from error
+
+    def _misfit(self, value: object) -> tuple[tuple[int | str, ...], str] | None:
+        """Returns the place inside that does not fit and the reason, as reading the value back would find it."""
+        try:
+            data = self._serializer.to_python(value, mode="json", by_alias=False, round_trip=True, warnings=False)
+            self._read(jsontext.write(data), strict=True)
+        except ValidationError as error:
+            place, reason = _first(error)
+            # A dict in place of an object of a class lacks fields, but that is not what is wrong with it.
+            return (place, reason) if place and error.errors(include_url=False)[0]["type"] != "missing" else None
+        except Exception:  # noqa: BLE001 - the error of the first attempt is told instead
+            return None
+        return None
 
     def _check(self, value: object, body: bytes, path: str, unhinted: set[int]) -> None:
         try:
@@ -219,7 +233,7 @@ def _first(error: ValidationError) -> tuple[tuple[int | str, ...], str]:
     return found["loc"], f"{found['msg']}{got}{more}"
 
 
-def _why_unwritable(error: Exception) -> str:
+def _why_unwritable(error: Exception, value: object) -> str:
     cause = error.__cause__
     if isinstance(cause, PayloadError):
         return cause.reason
@@ -228,7 +242,8 @@ def _why_unwritable(error: Exception) -> str:
         text = text.removeprefix("Pydantic serializer warnings: ")
         # Pydantic shows the value as well, which may be a secret.
         text = text.split(" - serialized value", 1)[0].removeprefix("PydanticSerializationUnexpectedValue(")
-        return f"is of the wrong type: {text}" if text.startswith("Expected") else text
+        if text.startswith("Expected"):
+            return f"is of the wrong type: give {text.removeprefix('Expected ')}, not {plain.type_name(value)}"
     return text
 
 

@@ -89,9 +89,9 @@ def check_duration(
     """
     micros = _duration(value, argument)
     if micros < 0:
-        raise InvalidArgument(argument, f"a duration can't be negative: {number_text(value)}")
+        raise InvalidArgument(argument, f"a duration can't be negative; give zero or more, not {number_text(value)}")
     if micros == 0 and not allow_zero:
-        raise InvalidArgument(argument, "a duration above zero is needed")
+        raise InvalidArgument(argument, "give a duration above zero")
     limit = LONGEST if maximum is None else min(LONGEST, to_micros(maximum))
     if micros > limit:
         longest = "100 years" if limit == LONGEST else str(maximum)
@@ -287,7 +287,7 @@ def _check_characters(text: str, argument: str, *, allowed: str) -> None:
         category = unicodedata.category(character)
         if category == "Cs":
             raise InvalidArgument(
-                argument, f"holds a lone surrogate (U+{ord(character):04X}) at position {position}; it is no valid text"
+                argument, f"holds a lone surrogate (U+{ord(character):04X}) at position {position}; clean the text"
             )
         if category == "Cc" and character not in allowed:
             raise InvalidArgument(

@@ -176,7 +176,7 @@ class CallSignature:
         named = {name: self._named(name, given) for name in kwargs}
         for name in self._required:
             if name not in given and (name not in kwargs or name in self._positional_only):
-                raise InvalidArgument(name, f"is missing: {self.name}() has no default for it")
+                raise InvalidArgument(name, f"is missing: give it, since {self.name}() has no default for it")
         return slots, named
 
     def slots_of_stored(self, count: int, names: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:

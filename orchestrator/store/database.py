@@ -219,6 +219,7 @@ class Database:
         Raises:
             InvalidArgument: It is something else, or is on another kind of database.
         """
+        check_connection(conn)
         opened = conn if isinstance(conn, Connection) else _connection_of(conn)
         if opened.dialect.name != self.dialect:
             raise InvalidArgument(
@@ -236,9 +237,18 @@ class Database:
         self._backend.after_fork()
 
 
+def check_connection(conn: object) -> None:
+    """Checks that a caller gave a connection, or a session that has one; it is not used yet.
+
+    Raises:
+        InvalidArgument: It is something else.
+    """
+    if not isinstance(conn, Connection) and not callable(getattr(conn, "connection", None)):
+        raise InvalidArgument("connection", f"give a SQLAlchemy Connection or Session, not {type(conn).__name__}")
+
+
 def _connection_of(session: Any) -> Connection:
-    make = getattr(session, "connection", None)
-    opened = make() if callable(make) else None
+    opened = session.connection()
     if not isinstance(opened, Connection):
         raise InvalidArgument("connection", "give a SQLAlchemy Connection or Session")
     return opened

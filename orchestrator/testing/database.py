@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from orchestrator.store.database import Connection, Database
+from orchestrator.store.database import Connection, Database, check_connection
 
 
 class EnvironmentDatabase(Database):
@@ -19,7 +19,8 @@ class EnvironmentDatabase(Database):
     """Called after such a transaction."""
 
     @contextmanager
-    def transaction_of(self, conn: Any) -> Iterator[Connection]:  # noqa: ARG002 - the application's own
+    def transaction_of(self, conn: Any) -> Iterator[Connection]:
+        check_connection(conn)
         with self.write() as ours:
             yield ours
         if self.committed is not None:
