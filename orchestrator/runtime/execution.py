@@ -73,6 +73,12 @@ class Execution:
         self.state: Any = None
         """The instance of a workflow class; None for a function, and before the first event."""
         self.timers = Timers(self)
+        self.log_fields = {
+            "workflow_id": info.workflow_id,
+            "run_id": info.run_id,
+            "workflow_type": info.workflow_type,
+        }
+        """What each log record of this run carries."""
         self.loop = make_loop(self.timers, self)
         self.log = CommandLog(self.loop)
         self.activities = Activities(self, activity_defaults)
@@ -81,6 +87,7 @@ class Execution:
         self._input = input
         self._context = contextvars.Context()
         self._begun = False
+        self._replayed = False
         self._main: asyncio.Task[None] | None = None
         self._cancel_reason: str | None = None
         self._fatal: ReplayError | None = None
@@ -123,9 +130,15 @@ class Execution:
             self.closed = self.loop.stopped = True
             return []
         self.loop.muted = self.replaying
+        if self._replayed and not self.replaying:
+            # Their errors were logged by the process that ran them live.
+            self.loop.review_tasks(report=False)
+        self._replayed = self.replaying
         with self.active():
             self._context.run(self._activate, body)
         self._raise_fatal()
+        if not self.replaying:
+            self.loop.review_tasks(report=True)
         return self.log.take()
 
     def _raise_fatal(self) -> None:

@@ -29,12 +29,7 @@ class WorkflowLogger(_Adapter):
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
         execution = maybe_current()
         if execution is not None:
-            ids = {
-                "workflow_id": execution.info.workflow_id,
-                "run_id": execution.info.run_id,
-                "workflow_type": execution.info.workflow_type,
-            }
-            kwargs["extra"] = {**ids, **(kwargs.get("extra") or {})}
+            kwargs["extra"] = {**execution.log_fields, **(kwargs.get("extra") or {})}
         return msg, kwargs
 
 

@@ -147,6 +147,7 @@ class WorkflowLoop(RefusingLoop):
         self._tasks: list[asyncio.Task[Any]] = []
         self._prune_at = 64
         self._generators: list[AsyncGenerator[Any, Any]] = []
+        self._prune_generators_at = 64
 
     def next_order(self) -> int:
         """Returns the next number of creation."""
@@ -244,14 +245,34 @@ class WorkflowLoop(RefusingLoop):
         """Logs an error that nobody awaits, once: not in replay."""
         if self.muted:
             return
-        error = context.get("exception")
-        _log.error("%s", context.get("message", "Error in workflow code"), exc_info=error)
+        message, error = context.get("message", "Error in workflow code"), context.get("exception")
+        _log.error("%s", message, exc_info=error, extra=self.owner.log_fields)
 
     # --- what the execution calls ---------------------------------------------------------------
 
     def pending_tasks(self) -> list[asyncio.Task[Any]]:
         """Returns the tasks that are not done, oldest first."""
         return [task for task in self._tasks if not task.done()]
+
+    def review_tasks(self, *, report: bool) -> None:
+        """Lets go of the tasks that are done.
+
+        Args:
+            report: Log the errors that nobody has awaited. asyncio leaves that to the garbage collector, which
+                comes at any time, or after the run was dropped.
+        """
+        pending = []
+        for task in self._tasks:
+            if not task.done():
+                pending.append(task)
+            elif task._log_traceback:
+                task._log_traceback = False
+                if report:
+                    # Not task.exception(): the code may still await it.
+                    message = f"{task.get_name()} ended with an error, and nothing has awaited it: {task!r}"
+                    self.call_exception_handler({"message": message, "exception": task._exception})
+        self._tasks = pending
+        self._prune_at = max(64, 2 * len(pending))
 
     def fire(self, timer: DurableTimer) -> None:
         """Lets the callback of a timer run next."""
@@ -276,8 +297,10 @@ class WorkflowLoop(RefusingLoop):
 
     def keep_generator(self, generator: AsyncGenerator[Any, Any]) -> None:
         """Holds an async generator until it is exhausted, so that the collector never finishes it."""
-        self._generators = [known for known in self._generators if known.ag_frame is not None]  # type: ignore[attr-defined]
         self._generators.append(generator)
+        if len(self._generators) > self._prune_generators_at:
+            self._generators = [known for known in self._generators if known.ag_frame is not None]  # type: ignore[attr-defined]
+            self._prune_generators_at = max(64, 2 * len(self._generators))
 
     def take_coroutines(self) -> list[Any]:
         """Gives up what is left, for good: returns the coroutines and generators that never ended."""

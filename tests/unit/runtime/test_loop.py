@@ -235,3 +235,30 @@ def test_the_loop_stops_at_once_when_run_returns() -> None:
     run = Run(leaves_work)
     issued = run.start()
     assert [type(command).__name__ for command in issued] == ["ScheduleActivity", "CompleteRun"]
+
+
+def test_an_error_of_a_task_that_nobody_awaits_is_logged_once_with_ids(caplog: pytest.LogCaptureFixture) -> None:
+    async def fails() -> None:
+        raise ValueError("unseen")
+
+    async def careless() -> str:
+        task = asyncio.create_task(fails(), name="background")
+        await asyncio.sleep(1)
+        await asyncio.sleep(1)
+        try:
+            await task
+        except ValueError as error:
+            return f"seen at last: {error}"
+        return "?"
+
+    run = Run(careless)
+    run.start()
+    for number in (1, 2):
+        run.restart()
+        run.fire(number)
+    assert run.result == "seen at last: unseen"
+    run.replayed()
+    (record,) = caplog.records
+    assert "background ended with an error" in record.getMessage()
+    assert record.run_id == "run-1"  # type: ignore[attr-defined]
+    assert record.exc_info is not None
