@@ -7,10 +7,12 @@ here writes: the result is a value that :mod:`orchestrator.engine.changes` commi
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.engine.core import Engine
+from orchestrator.engine.watchdog import Watch, watched
 from orchestrator.errors import MalformedCommand, OrchestratorError
 from orchestrator.model import commands as cmd
 from orchestrator.model import events as ev
@@ -77,35 +79,59 @@ def advance(engine: Engine, run: RunRecord, lock: RunLock, rows: Sequence[InboxR
     ordered = list(rows)
     if run.status is RunStatus.PENDING and START not in ordered:
         ordered.append(START)
-    now = max(run.last_event_at, lock.now())
-    step = Advance(now=now, rows=ordered)
-    instance = _replayed(engine, run, lock)
-    for index, row in enumerate(ordered):
+    step = Advance(now=max(run.last_event_at, lock.now()), rows=ordered)
+    events = lock.events() if run.last_seq else []
+    limit = engine.settings.decision_timeout.total_seconds()
+    watched(limit, lambda watch: _apply(engine, run, step, events, _Pace(watch, lock)))
+    return step
+
+
+KEEP_ALIVE = 1.0
+"""Seconds of workflow code after which the database is asked something, lest it take the decider for gone."""
+
+
+class _Pace:
+    """What happens before each activation: its time begins, and the database hears that the decider lives."""
+
+    def __init__(self, watch: Watch, lock: RunLock) -> None:
+        self._watch = watch
+        self._lock = lock
+        self._asked_at = time.monotonic()
+
+    def __call__(self) -> None:
+        if time.monotonic() - self._asked_at > KEEP_ALIVE:
+            self._watch.pause()
+            self._lock.now()
+            self._asked_at = time.monotonic()
+        self._watch.renew()
+
+
+def _apply(engine: Engine, run: RunRecord, step: Advance, events: Sequence[ev.Event], pace: _Pace) -> None:
+    instance = _instance(engine, run)
+    if events:
+        instance.replay(events, pace)
+    for index, row in enumerate(step.rows):
         body = event_of(row)
         if not instance.is_open(body):
             continue
-        issued = instance.apply(body, now)
+        pace()
+        issued = instance.apply(body, step.now)
         _record(step, body, issued)
         if instance.closed:
             step.end = index
             step.unhandled = tuple(instance.unhandled_signals)
             break
     step.declared_signals = instance.definition.declared_signals()
-    return step
 
 
-def _replayed(engine: Engine, run: RunRecord, lock: RunLock) -> Instance:
-    definition = engine.registry.get(run.workflow_type)
-    instance = Instance(
-        definition,
+def _instance(engine: Engine, run: RunRecord) -> Instance:
+    return Instance(
+        engine.registry.get(run.workflow_type),
         run_info(run),
         run.input,
         converter=engine.converter,
         activity_defaults=engine.activity_defaults,
     )
-    if run.last_seq:
-        instance.replay(lock.events())
-    return instance
 
 
 def run_info(run: RunRecord) -> RunInfo:

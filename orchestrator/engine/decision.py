@@ -26,7 +26,7 @@ from orchestrator.engine.changes import Committed, commit
 from orchestrator.engine.core import Engine
 from orchestrator.engine.observers import RunNotice, notify
 from orchestrator.engine.wakeups import wake
-from orchestrator.errors import ReplayError, Unavailable, WorkflowCodeError
+from orchestrator.errors import DecisionTimeout, ReplayError, Unavailable, WorkflowCodeError
 from orchestrator.model.records import Attention, InboxRow, RunRecord, RunStatus
 from orchestrator.store import inbox, runs
 from orchestrator.store.database import RunLock
@@ -113,6 +113,8 @@ def _round(engine: Engine, run_id: str) -> _Round:
         with engine.db.lock_run(run_id) as lock:
             if lock is not None:
                 return _decide_locked(engine, lock)
+    except _OutOfTime as over:
+        return _block_anew(engine, over)
     except TryAgain:
         # Nothing was committed; the caller starts over from what the database holds now.
         return _Round(outcome=Outcome.OUTDATED)
@@ -146,6 +148,8 @@ def _advance(engine: Engine, lock: RunLock, run: RunRecord, rows: list[InboxRow]
             step = closing.behind_gate(engine, run, lock, step)
     except (TryAgain, Unavailable):
         raise
+    except DecisionTimeout as error:
+        raise _OutOfTime(run, error) from error
     except ReplayError as error:
         return _blocked(engine, lock, run, error)
     except Exception as error:  # noqa: BLE001 - blocks the run
@@ -154,6 +158,31 @@ def _advance(engine: Engine, lock: RunLock, run: RunRecord, rows: list[InboxRow]
         unexpected.__cause__ = error
         return _blocked(engine, lock, run, unexpected)
     return _finish(engine, lock, run, step)
+
+
+class _OutOfTime(Exception):
+    """The code took so long that the database may have given the lock away meanwhile."""
+
+    def __init__(self, run: RunRecord, error: DecisionTimeout) -> None:
+        super().__init__(error)
+        self.run = run
+        self.error = error
+
+
+def _block_anew(engine: Engine, over: _OutOfTime) -> _Round:
+    run = over.run
+    try:
+        with engine.db.lock_run(run.run_id) as lock:
+            now_run = lock.run() if lock is not None else None
+            if lock is None or now_run is None or _version(now_run) != _version(run):
+                return _Round(outcome=Outcome.OUTDATED)
+            return _blocked(engine, lock, now_run, over.error)
+    except TryAgain:
+        return _Round(outcome=Outcome.OUTDATED)
+
+
+def _version(run: RunRecord) -> tuple[int, str]:
+    return run.last_seq, run.decision_token
 
 
 def _blocked(engine: Engine, lock: RunLock, run: RunRecord, error: ReplayError) -> _Round:

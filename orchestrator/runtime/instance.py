@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import inspect
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from orchestrator.errors import InvalidArgument, NondeterminismError, QueryError, ReplayError
 from orchestrator.model.commands import Command
@@ -106,11 +106,12 @@ class Instance:
         """
         return self._execution.apply(body, at)
 
-    def replay(self, events: Sequence[Event]) -> None:
+    def replay(self, events: Sequence[Event], before_each: Callable[[], None] | None = None) -> None:
         """Applies the external events of a history again and compares what the code asks for.
 
         Args:
             events: The whole history, or what follows the events applied so far.
+            before_each: Called before each activation.
 
         Raises:
             NondeterminismError: The code differs from the history.
@@ -128,6 +129,8 @@ class Instance:
                     end += 1
                 if cause.body.IS_COMMAND or not execution.is_open(cause.body):
                     raise comparison.not_open(cause, ended=execution.closed)
+                if before_each is not None:
+                    before_each()
                 commands = execution.apply(cause.body, cause.at)
                 recorded = list(events[position + 1 : end])
                 if execution.closed and comparison.is_left_over(events[end:]):

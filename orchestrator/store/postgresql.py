@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Final, Literal
 
 from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import DBAPIError
 
 from orchestrator.store.failures import translated
 from orchestrator.store.locks import Now, RunLock
@@ -36,23 +37,33 @@ class PostgresBackend:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Opens a transaction that is rolled back at the end."""
-        with self.engine.connect() as conn:
+        with self._connected() as conn:
             yield conn
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """Opens a transaction that is committed at the end."""
-        with self.engine.connect() as conn:
+        with self._connected() as conn:
             yield conn
             with translated(committing=True):
                 conn.commit()
 
     def lock_run(self, run_id: str, *, now: Now, stack: ExitStack) -> RunLock | None:
         """Takes the run's lock, given back when ``stack`` closes; None when it is taken."""
-        conn = stack.enter_context(self.engine.connect())
+        conn = stack.enter_context(self._connected())
         if not try_lock(conn, run_id):
             return None
         return PostgresRunLock(conn, run_id, now=now, gate_timeout_ms=_GATE_TIMEOUT_MS)
+
+    @contextmanager
+    def _connected(self) -> Iterator[Connection]:
+        conn = self.engine.connect()
+        try:
+            yield conn
+        finally:
+            # A connection that the server has ended is rolled back; that must not hide what the block raised.
+            with suppress(DBAPIError):
+                conn.close()
 
     def after_fork(self) -> None:
         """Forgets the parent's connections without closing them."""
