@@ -16,7 +16,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -99,7 +98,7 @@ class _Watchdog:
     def __init__(self) -> None:
         self.ticks = 0
         self._lock = threading.Lock()
-        self._wake = threading.Event()
+        self._wake, self._never = threading.Event(), threading.Event()
         self._watches: dict[int, Watch] = {}
         self._thread: threading.Thread | None = None
         self._replaced: Callable[[int, FrameType | None], object] | None = None
@@ -130,7 +129,8 @@ class _Watchdog:
     def _run(self) -> None:
         idle = 0
         while True:
-            time.sleep(_TICK)
+            # Not time.sleep, which tests replace.
+            self._never.wait(_TICK)
             self.ticks += 1
             with self._lock:
                 watches = list(self._watches.values())
