@@ -134,7 +134,7 @@ def signal(method: Any = None, /, *, name: str | None = None, dynamic: bool = Fa
         raise InvalidArgument("name", "a dynamic handler takes signals of any name; leave the name out")
 
     def mark(function: Any) -> Any:
-        check_handler(function, getattr(function, "__name__", "signal"), may_await=True)
+        check_handler(function, function.__name__ if inspect.isfunction(function) else "signal", may_await=True)
         label = "" if dynamic else handler_name(function, name)
         set_mark(function, Mark(kind=MarkKind.SIGNAL, name=label, dynamic=dynamic))
         return function
@@ -158,7 +158,7 @@ def query(method: Any = None, /, *, name: str | None = None) -> Any:
     """
 
     def mark(function: Any) -> Any:
-        check_handler(function, getattr(function, "__name__", "query"), may_await=False)
+        check_handler(function, function.__name__ if inspect.isfunction(function) else "query", may_await=False)
         label = handler_name(function, name)
         set_mark(function, Mark(kind=MarkKind.QUERY, name=label))
         return function

@@ -42,7 +42,7 @@ def make_options(arguments: OptionArguments, **internal: Any) -> ActivityOptions
     known = OptionArguments.__annotations__
     unknown = next((name for name in arguments if name not in known), None)
     if unknown is not None:
-        raise InvalidArgument(unknown, f"is not an option of an activity; there are {', '.join(known)}")
+        raise InvalidArgument(unknown, f"is no option of an activity; use {', '.join(known)}")
     return ActivityOptions(**cast("dict[str, Any]", arguments), **internal)
 
 

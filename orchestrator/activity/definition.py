@@ -132,7 +132,7 @@ def define(function: object, *, name: str | None, options: ActivityOptions) -> A
             parameter is named.
     """
     if not inspect.isroutine(function):
-        raise InvalidArgument("function", f"@activity.defn decorates a function, not {type(function).__name__}")
+        raise InvalidArgument("function", f"decorate a def or an async def, not {type(function).__name__}")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise InvalidArgument(
             "function", f"{function.__qualname__} is a generator, but an activity returns its result; return a list"

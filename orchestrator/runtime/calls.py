@@ -69,7 +69,7 @@ class NamedActivity:
         known = [field.name for field in fields(ActivityOptions) if field.name not in _INTERNAL]
         unknown = next((name for name in options if name not in known), None)
         if unknown is not None:
-            raise InvalidArgument(unknown, f"is not an option of an activity; there are {', '.join(known)}")
+            raise InvalidArgument(unknown, f"is no option of an activity; use {', '.join(known)}")
         return NamedActivity(self.name, ActivityOptions(**options).merged(self._options))
 
     def schedule(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> asyncio.Future[Any]:

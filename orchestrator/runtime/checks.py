@@ -11,7 +11,7 @@ from orchestrator.errors import InvalidArgument
 from orchestrator.model.names import check_name
 
 _REFUSED = {
-    Parameter.KEYWORD_ONLY: "is keyword-only, but the inputs of workflows, signals and queries are positional",
+    Parameter.KEYWORD_ONLY: "is keyword-only; make it positional, as all inputs of workflows, signals and queries are",
     Parameter.VAR_POSITIONAL: "takes any number of arguments; name each input, or take one list",
     Parameter.VAR_KEYWORD: "takes any keyword arguments; name each input, or take one dict",
 }
@@ -23,14 +23,16 @@ def check_run(function: object, argument: str) -> Callable[..., Any]:
     Raises:
         InvalidArgument: It is no plain ``async def``.
     """
-    checked = _check_function(function, argument, "a workflow")
+    checked = _check_function(function, argument, "an async def")
     if checked.__name__ == "<lambda>":
         raise InvalidArgument(argument, "a lambda has no name for history to find it by; write an async def")
     if inspect.isasyncgenfunction(checked):
-        raise InvalidArgument(argument, f"{checked.__qualname__} is an async generator; a workflow returns its result")
+        raise InvalidArgument(
+            argument, f"{checked.__qualname__} is an async generator; write an async def that returns"
+        )
     if not inspect.iscoroutinefunction(checked):
         what = "a generator" if inspect.isgeneratorfunction(checked) else "a plain function"
-        raise InvalidArgument(argument, f"{checked.__qualname__} is {what}; a workflow is an async def")
+        raise InvalidArgument(argument, f"{checked.__qualname__} is {what}; write an async def")
     return checked
 
 
@@ -40,7 +42,7 @@ def check_handler(function: object, argument: str, *, may_await: bool) -> Callab
     Raises:
         InvalidArgument: It is no function, is a generator, or is async where that is not possible.
     """
-    checked = _check_function(function, argument, "a handler")
+    checked = _check_function(function, argument, "a method")
     if inspect.isgeneratorfunction(checked) or inspect.isasyncgenfunction(checked):
         raise InvalidArgument(
             argument, f"{checked.__qualname__} is a generator; write a def" + " or async def" * may_await
@@ -105,7 +107,7 @@ def check_constructor(cls: type) -> None:
 
 def _check_function(function: object, argument: str, what: str) -> Callable[..., Any]:
     if isinstance(function, (staticmethod, classmethod)):
-        raise InvalidArgument(argument, f"{what} is a plain method with self, not a {type(function).__name__}")
+        raise InvalidArgument(argument, f"decorate {what} with self, not a {type(function).__name__}")
     if not inspect.isfunction(function):
-        raise InvalidArgument(argument, f"{what} is a function, not {type(function).__name__}")
+        raise InvalidArgument(argument, f"decorate {what}, not {type(function).__name__}")
     return function

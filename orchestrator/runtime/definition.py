@@ -191,7 +191,7 @@ def _run_of(cls: type) -> Callable[..., Any]:
         )
     if len(found) > 1:
         raise InvalidArgument(
-            "run", f"class {cls.__qualname__} has {len(found)} methods with @workflow.run: {', '.join(found)}"
+            "run", f"class {cls.__qualname__} has {len(found)} methods with @workflow.run: {', '.join(found)}; keep one"
         )
     if found[0] not in vars(cls):
         raise InvalidArgument(
