@@ -324,7 +324,8 @@ def info() -> WorkflowInfo:
     Raises:
         NotInWorkflow: No workflow code runs here.
     """
-    return public_info(current("workflow.info()").info)
+    execution = current("workflow.info()")
+    return public_info(execution.info, execution.converter)
 
 
 def in_workflow() -> bool:

@@ -144,6 +144,7 @@ def run_info(run: RunRecord) -> RunInfo:
         queue=run.queue,
         lineage_id=run.lineage_id,
         started_at=run.created_at,
+        memo=run.memo,
     )
 
 

@@ -202,21 +202,15 @@ def _run_of(cls: type) -> Callable[..., Any]:
 
 
 def _marked(cls: type) -> Iterator[tuple[str, Callable[..., Any], Mark]]:
-    """The marked methods of a class and its bases, in the order they were written, each as it is overridden."""
+    """The marked methods of a class, in the order they were written; an override keeps the mark of what it overrides."""
     names: dict[str, None] = {}
     for base in reversed(cls.__mro__):
         names.update(dict.fromkeys(vars(base)))
     for attribute in names:
-        function = inspect.getattr_static(cls, attribute)
-        mark = mark_of(function)
+        versions = [vars(base)[attribute] for base in cls.__mro__ if attribute in vars(base)]
+        mark = next((mark for version in versions if (mark := mark_of(version)) is not None), None)
         if mark is not None:
-            yield attribute, function, mark
-        elif any(mark_of(vars(base).get(attribute)) for base in cls.__mro__):
-            raise InvalidArgument(
-                attribute,
-                f"of class {cls.__qualname__} replaces a method that a base class marks as a handler or as run; "
-                "decorate it too, or give it another name",
-            )
+            yield attribute, versions[0], mark
 
 
 def _messages_of(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
+from orchestrator.model.payloads import PayloadConverter
 from orchestrator.types import Micros, to_datetime
 
 
@@ -19,6 +21,8 @@ class RunInfo:
     queue: str
     lineage_id: str
     started_at: Micros
+    memo: bytes | None = None
+    """Encoded."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +37,7 @@ class WorkflowInfo:
         queue: Queue of its decisions.
         lineage_id: Run id of the first run of the lineage.
         started_at: When the run was created, in UTC.
+        memo: What the start gave as ``memo=``, as plain JSON.
     """
 
     workflow_id: str
@@ -42,9 +47,10 @@ class WorkflowInfo:
     queue: str
     lineage_id: str
     started_at: datetime
+    memo: Any = None
 
 
-def public_info(info: RunInfo) -> WorkflowInfo:
+def public_info(info: RunInfo, converter: PayloadConverter) -> WorkflowInfo:
     """Returns the public form."""
     return WorkflowInfo(
         workflow_id=info.workflow_id,
@@ -54,4 +60,5 @@ def public_info(info: RunInfo) -> WorkflowInfo:
         queue=info.queue,
         lineage_id=info.lineage_id,
         started_at=to_datetime(info.started_at),
+        memo=None if info.memo is None else converter.decode(info.memo, argument="memo"),
     )

@@ -30,7 +30,11 @@ def act(name: str, *args: Any, hint: Any = Any, queue: str | None = None) -> asy
 
 
 def new_instance(
-    definition: WorkflowDefinition, *args: Any, run_id: str = "run-1", converter: PayloadConverter = CONVERTER
+    definition: WorkflowDefinition,
+    *args: Any,
+    run_id: str = "run-1",
+    memo: Any = None,
+    converter: PayloadConverter = CONVERTER,
 ) -> Instance:
     """Returns the code of a run that nothing was applied to."""
     info = RunInfo(
@@ -41,6 +45,7 @@ def new_instance(
         queue="orders",
         lineage_id=run_id,
         started_at=START,
+        memo=None if memo is None else converter.encode(memo).data,
     )
     encoded = converter.encode_args(args, definition.input_hints, names=definition.input_names)
     return Instance(definition, info, encoded.data, converter=converter, activity_defaults=ActivityOptions())

@@ -133,6 +133,30 @@ def test_a_class_has_exactly_one_run_of_its_own() -> None:
     assert define(Overrides).declared_signals() == ("approve", "re-open")
 
 
+def test_an_override_stays_the_handler_without_being_decorated_again() -> None:
+    class Careful(Approval):
+        async def run(self, amount: int) -> str:
+            return "careful"
+
+        def approve(self, by: str) -> None: ...
+
+        def approve_count(self) -> int:
+            return 1
+
+    definition = define(Careful)
+    assert definition.run is Careful.run
+    assert definition.declared_signals() == ("approve", "re-open")
+    assert list(definition.queries) == ["approve_count"]
+
+    class Removes(Approval):
+        @workflow.run
+        async def run(self, amount: int) -> str: ...
+
+        approve = None  # type: ignore[assignment]
+
+    assert refused(Removes).argument == "approve"
+
+
 def test_handlers_that_clash_are_refused() -> None:
     class TwoSignals(Approval):
         @workflow.run

@@ -15,7 +15,7 @@ from orchestrator import workflow
 from orchestrator.errors import InvalidArgument, NondeterminismError, WorkflowCodeError
 from orchestrator.model import commands as cmd
 from orchestrator.model import events as ev
-from tests.unit.runtime.harness import START, Run, act
+from tests.unit.runtime.harness import CONVERTER, START, Run, act, new_instance
 
 
 def test_now_is_the_time_of_the_event_being_applied() -> None:
@@ -220,3 +220,14 @@ def test_info_tells_about_the_run() -> None:
     run.start()
     assert run.result[:4] == ["wf-1", "run-1", "facts", "orders"]
     assert run.result[4] == datetime.fromtimestamp(START / 1_000_000, UTC).isoformat()
+
+
+def test_info_shows_the_memo_of_the_start() -> None:
+    async def facts() -> Any:
+        return workflow.info().memo
+
+    run = Run(facts)
+    instance = new_instance(run.definition, memo={"customer": [1, None]})
+    (last,) = instance.apply(ev.RunStarted(), START)
+    assert isinstance(last, cmd.CompleteRun)
+    assert CONVERTER.decode(last.result) == {"customer": [1, None]}
