@@ -6,8 +6,8 @@ or their next check set ahead with back-off), so rows that can't make progress n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 
 from orchestrator.engine import outcomes
 from orchestrator.engine.changes import first_message
@@ -43,10 +43,12 @@ def fire_timers(engine: Engine, _tick: Tick, limit: int) -> int:
 def send_activities(engine: Engine, _tick: Tick, limit: int) -> int:
     """Publishes attempts that are due: retries for the first time, unclaimed ones again."""
 
+    asked = _ask_broker(engine, activities.queues_due, limit)
+
     def take(conn: Connection) -> tuple[int, list[ActivityRecord]]:
         now = engine.db.now(conn)
-        due = activities.due_to_send(conn, now, limit)
-        may_send = _may_resend(engine, conn, ((row.queue, row.published_at) for row in due if row.send_count))
+        due = activities.due_to_send(conn, asked.at, limit)
+        may_send = _may_resend(conn, asked)
         sent = []
         for row in due:
             again = row.send_count == 0 or may_send(row.queue, row.published_at)
@@ -71,16 +73,29 @@ def _next_send(engine: Engine, now: Micros, count: int) -> Micros:
     return now + resend_delay(count, settings.micros("resend_after"), settings.micros("resend_cap"))
 
 
-def _may_resend(
-    engine: Engine, conn: Connection, unclaimed: Iterable[tuple[str, Micros | None]]
-) -> Callable[[str, Micros | None], bool]:
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """What the broker said about the queues of what was due at an instant."""
+
+    at: Micros
+    queues: Collection[str]
+    empty: Collection[str]
+
+
+def _ask_broker(engine: Engine, queues_due: Callable[[Connection, Micros, int], set[str]], limit: int) -> _Asked:
+    # Before the transaction: a broker may take seconds to answer, and nobody may wait for that in the database.
+    with engine.db.read() as conn:
+        now = engine.db.now(conn)
+        names = sorted(queues_due(conn, now, limit))
+    return _Asked(at=now, queues=names, empty={name for name in names if engine.transport.depth(name) in (0, None)})
+
+
+def _may_resend(conn: Connection, asked: _Asked) -> Callable[[str, Micros | None], bool]:
     """Returns a test whether a message may be sent again without amplifying a backlog (P4)."""
-    names = sorted({queue for queue, _ in unclaimed})
-    empty = {queue for queue in names if engine.transport.depth(queue) in (0, None)}
-    reached = queues.progress(conn, names) if names else {}
+    reached = queues.progress(conn, asked.queues) if asked.queues else {}
 
     def may_send(queue: str, published_at: Micros | None) -> bool:
-        return queue in empty or reached.get(queue, 0) > (published_at or 0)
+        return queue in asked.empty or reached.get(queue, 0) > (published_at or 0)
 
     return may_send
 
@@ -157,10 +172,12 @@ def find_lost(engine: Engine, tick: Tick, limit: int) -> int:
 def wake_inboxes(engine: Engine, _tick: Tick, limit: int) -> int:
     """Wakes runs whose inbox rows were not drained in time: their wake-up was lost, or waits in a backlog."""
 
+    asked = _ask_broker(engine, inbox.queues_due, limit)
+
     def take(conn: Connection) -> tuple[int, list[Message]]:
         now = engine.db.now(conn)
-        due = inbox.due(conn, now, limit)
-        may_send = _may_resend(engine, conn, ((item.run.queue, item.published_at) for item in due))
+        due = inbox.due(conn, asked.at, limit)
+        may_send = _may_resend(conn, asked)
         messages: list[Message] = []
         for item in due:
             again = may_send(item.run.queue, item.published_at)
@@ -175,12 +192,13 @@ def wake_inboxes(engine: Engine, _tick: Tick, limit: int) -> int:
 def wake_runs(engine: Engine, _tick: Tick, limit: int) -> int:
     """Wakes runs that were not begun in time, and blocked runs whose next try is due."""
     passed: list[str] = []
+    asked = _ask_broker(engine, runs.queues_due, limit)
 
     def take(conn: Connection) -> tuple[int, list[Message]]:
         passed.clear()
         now = engine.db.now(conn)
-        due = runs.due(conn, now, limit)
-        may_send = _may_resend(engine, conn, ((run.queue, run.published_at) for run in due))
+        due = runs.due(conn, asked.at, limit)
+        may_send = _may_resend(conn, asked)
         messages: list[Message] = []
         for run in due:
             unsent = run.send_count == 0 or run.attention is Attention.BLOCKED

@@ -72,6 +72,12 @@ def _question(*conditions: Any, order: ColumnElement[Any]) -> Select[Any]:
 _DUE_TO_SEND = _question(
     text(SCHEDULED), table.c.next_send_at <= bindparam("now"), order=table.c.next_send_at
 ).with_for_update(skip_locked=True)
+_QUEUES_DUE = (
+    select(table.c.queue)
+    .where(text(SCHEDULED), table.c.next_send_at <= bindparam("now"), table.c.send_count > 0)
+    .order_by(table.c.next_send_at)
+    .limit(bindparam("limit"))
+)
 _PAST_DEADLINE = _question(
     text(OPEN_ACTIVITY),
     table.c.deadline_at.is_not(None),
@@ -160,6 +166,11 @@ def close_all(conn: Connection, run_id: str, now: Micros) -> int:
 def due_to_send(conn: Connection, now: Micros, limit: int) -> list[ActivityRecord]:
     """Returns scheduled activities whose message is to be sent (again), locked to the end of the transaction."""
     return records(ActivityRecord, conn.execute(_DUE_TO_SEND, {"now": now, "limit": limit}))
+
+
+def queues_due(conn: Connection, now: Micros, limit: int) -> set[str]:
+    """Returns the queues of scheduled activities whose message is to be sent again; locks nothing."""
+    return set(conn.scalars(_QUEUES_DUE, {"now": now, "limit": limit}))
 
 
 def past_deadline(conn: Connection, now: Micros, limit: int) -> list[ActivityRecord]:

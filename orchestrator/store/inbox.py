@@ -61,6 +61,14 @@ _DUE = (
     .order_by(table.c.next_send_at)
     .limit(bindparam("limit"))
 )
+_QUEUES_DUE = select(runs_table.c.queue).where(
+    runs_table.c.run_id.in_(
+        select(table.c.run_id)
+        .where(table.c.next_send_at <= bindparam("now"))
+        .order_by(table.c.next_send_at)
+        .limit(bindparam("limit"))
+    )
+)
 # Rows that a decision is draining are passed over, as it would delete them anyway.
 _POSTPONED = (
     select(table.c.id)
@@ -173,6 +181,11 @@ def due(conn: Connection, now: Micros, limit: int) -> list[DueInbox]:
         for run_id, facts in rows.items()
         if run_id in found
     ]
+
+
+def queues_due(conn: Connection, now: Micros, limit: int) -> set[str]:
+    """Returns the queues of the runs whose inbox holds rows that are due to be sent again; locks nothing."""
+    return set(conn.scalars(_QUEUES_DUE, {"now": now, "limit": limit}))
 
 
 def _runs(conn: Connection, run_ids: Sequence[str]) -> dict[str, RunRecord]:

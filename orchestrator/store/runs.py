@@ -51,6 +51,12 @@ _DUE = (
     .limit(bindparam("limit"))
     .with_for_update(skip_locked=True, key_share=True)
 )
+_QUEUES_DUE = (
+    select(table.c.queue)
+    .where(table.c.next_send_at <= bindparam("now"))
+    .order_by(table.c.next_send_at)
+    .limit(bindparam("limit"))
+)
 # Read without a lock: the deadline becomes an inbox row, and senders never touch run rows (P2).
 _PAST_DEADLINE = (
     select(*LIGHT_COLUMNS)
@@ -185,6 +191,11 @@ def _before(cursor: Cursor) -> ColumnElement[bool]:
 def due(conn: Connection, now: Micros, limit: int) -> list[RunRecord]:
     """Returns runs to be woken again, locked to the end of the transaction, without input and result."""
     return records(RunRecord, conn.execute(_DUE, {"now": now, "limit": limit}))
+
+
+def queues_due(conn: Connection, now: Micros, limit: int) -> set[str]:
+    """Returns the queues of the runs to be woken again; locks nothing."""
+    return set(conn.scalars(_QUEUES_DUE, {"now": now, "limit": limit}))
 
 
 def past_deadline(conn: Connection, now: Micros, limit: int) -> list[RunRecord]:
