@@ -129,6 +129,15 @@ def test_a30_cancelling_a_never_started_run_closes_it_at_once(world: World) -> N
     assert world.run().close_reason == "not needed"
 
 
+def test_a15_an_acknowledged_cancellation_closes_the_run_as_canceled(world: World) -> None:
+    world.start("control.wait", "x")
+    world.decisions()
+    world.cancel(reason="customer asked")
+    world.decisions()
+    assert (world.status(), world.run().close_reason) == (RunStatus.CANCELED, "customer asked")
+    assert world.kinds()[-2:] == ["CancelRequested", "RunCanceled"]
+
+
 def test_a30_f16_the_code_sees_a_cancellation_at_its_await_and_may_clean_up(world: World) -> None:
     world.functions["cleanup"] = lambda: None
     world.start("control.cleans_up")
