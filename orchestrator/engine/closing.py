@@ -25,12 +25,13 @@ logger = logging.getLogger(__name__)
 ALL_ROWS = 1_000_000
 """A closing decision drains everything: no row may outlive the run."""
 
-_ENDS_BY_ITSELF = (InboxKind.TERMINATE, InboxKind.DEADLINE)
+ENDS_BY_ITSELF = (InboxKind.TERMINATE, InboxKind.DEADLINE)
+"""What ends a run without its code."""
 
 
 def ends_without_code(run: RunRecord, rows: Sequence[InboxRow]) -> bool:
     """Tells whether the rows end the run without running any of its code."""
-    if any(row.kind in _ENDS_BY_ITSELF for row in rows):
+    if any(row.kind in ENDS_BY_ITSELF for row in rows):
         return True
     return run.status is RunStatus.PENDING and any(row.kind is InboxKind.CANCEL for row in rows)
 
@@ -40,7 +41,7 @@ def end_without_code(run: RunRecord, lock: RunLock, rows: list[InboxRow]) -> Adv
     lock.enter_gate(run.lineage_id)
     everything = rows + lock.inbox(ALL_ROWS, exclude={row.id for row in rows})
     step = Advance(now=max(run.last_event_at, lock.now()), rows=everything, declared_signals=run.declared_signals)
-    ending = next((row for row in everything if row.kind in _ENDS_BY_ITSELF), None)
+    ending = next((row for row in everything if row.kind in ENDS_BY_ITSELF), None)
     step.bodies.extend(event_of(row) for row in everything if row.kind in (InboxKind.SIGNAL, InboxKind.CANCEL))
     if ending is not None:
         step.bodies.append(event_of(ending))

@@ -132,6 +132,9 @@ def _decide_locked(engine: Engine, lock: RunLock) -> _Round:
     if not run.status.is_open:
         return _empty_closed(lock)
     rows = lock.inbox(DRAIN_ROWS)
+    if len(rows) == DRAIN_ROWS and (ending := lock.first_of(closing.ENDS_BY_ITSELF)) is not None:
+        # Terminating a run must not wait for code that can't get through what came before.
+        rows += [ending] if ending not in rows else []
     if closing.ends_without_code(run, rows):
         return _finish(engine, lock, run, closing.end_without_code(run, lock, rows))
     if run.attention is Attention.BLOCKED and ignores_wakeups(engine, run, lock.now()):

@@ -42,7 +42,6 @@ def fire_timers(engine: Engine, _tick: Tick, limit: int) -> int:
 
 def send_activities(engine: Engine, _tick: Tick, limit: int) -> int:
     """Publishes attempts that are due: retries for the first time, unclaimed ones again."""
-
     asked = _ask_broker(engine, activities.queues_due, limit)
 
     def take(conn: Connection) -> tuple[int, list[ActivityRecord]]:
@@ -171,7 +170,6 @@ def find_lost(engine: Engine, tick: Tick, limit: int) -> int:
 
 def wake_inboxes(engine: Engine, _tick: Tick, limit: int) -> int:
     """Wakes runs whose inbox rows were not drained in time: their wake-up was lost, or waits in a backlog."""
-
     asked = _ask_broker(engine, inbox.queues_due, limit)
 
     def take(conn: Connection) -> tuple[int, list[Message]]:

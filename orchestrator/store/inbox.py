@@ -14,7 +14,7 @@ from sqlalchemy import delete as sql_delete
 from sqlalchemy import insert as sql_insert
 
 from orchestrator.model.records import InboxKind, InboxRow, RunRecord
-from orchestrator.store.mapping import batches, columns_of, key, records
+from orchestrator.store.mapping import batches, columns_of, key, record_or_none, records
 from orchestrator.store.runs import LIGHT_COLUMNS
 from orchestrator.store.schema import inbox as table
 from orchestrator.store.schema import runs as runs_table
@@ -42,6 +42,12 @@ class DueInbox:
 
 _INSERT = sql_insert(table).returning(table.c.id)
 _READ = select(*columns_of(table, InboxRow)).where(*key(table, "run_id")).order_by(table.c.id).limit(bindparam("limit"))
+_OF_KINDS = (
+    select(*columns_of(table, InboxRow))
+    .where(*key(table, "run_id"), table.c.kind.in_(bindparam("kinds", expanding=True)))
+    .order_by(table.c.id)
+    .limit(1)
+)
 _HAS_OLDER = (
     select(table.c.id)
     .where(*key(table, "run_id"), table.c.id < bindparam("id"), table.c.created_at >= bindparam("created_after"))
@@ -125,6 +131,11 @@ def read(conn: Connection, run_id: str, limit: int, exclude: Collection[int] = (
     """Returns the oldest rows of a run, by id, without those in ``exclude``."""
     query = _READ.where(table.c.id.not_in(list(exclude))) if exclude else _READ
     return records(InboxRow, conn.execute(query, {"key_run_id": run_id, "limit": limit}))
+
+
+def first_of(conn: Connection, run_id: str, kinds: Collection[InboxKind]) -> InboxRow | None:
+    """Returns the oldest row of a run of these kinds."""
+    return record_or_none(InboxRow, conn.execute(_OF_KINDS, {"key_run_id": run_id, "kinds": list(kinds)}))
 
 
 def has_older(conn: Connection, run_id: str, row_id: int, created_after: Micros) -> bool:

@@ -8,7 +8,7 @@ from typing import Protocol
 from sqlalchemy import Connection
 
 from orchestrator.model.events import Event
-from orchestrator.model.records import InboxRow, RunRecord
+from orchestrator.model.records import InboxKind, InboxRow, RunRecord
 from orchestrator.types import Micros
 
 Now = Callable[[Connection], Micros]
@@ -39,6 +39,10 @@ class RunLock(Protocol):
 
     def inbox(self, limit: int, exclude: Collection[int] = ()) -> list[InboxRow]:
         """Reads the oldest inbox rows, at most ``limit``, without the ids in ``exclude``."""
+        ...
+
+    def first_of(self, kinds: Collection[InboxKind]) -> InboxRow | None:
+        """Reads the oldest inbox row of these kinds."""
         ...
 
     def enter_gate(self, lineage_id: str) -> None:

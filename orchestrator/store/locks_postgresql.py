@@ -21,7 +21,7 @@ from sqlalchemy import Connection, bindparam, select, text
 from sqlalchemy.exc import DBAPIError
 
 from orchestrator.model.events import Event
-from orchestrator.model.records import InboxRow, RunRecord
+from orchestrator.model.records import InboxKind, InboxRow, RunRecord
 from orchestrator.store import history, inbox, runs
 from orchestrator.store.failures import GateBusy, translated
 from orchestrator.store.locks import Now
@@ -87,6 +87,10 @@ class PostgresRunLock:
     @translated()
     def inbox(self, limit: int, exclude: Collection[int] = ()) -> list[InboxRow]:
         return inbox.read(self.connection(), self.run_id, limit, exclude)
+
+    @translated()
+    def first_of(self, kinds: Collection[InboxKind]) -> InboxRow | None:
+        return inbox.first_of(self.connection(), self.run_id, kinds)
 
     @translated()
     def enter_gate(self, lineage_id: str) -> None:

@@ -22,7 +22,7 @@ from typing import Protocol
 from sqlalchemy import Connection
 
 from orchestrator.model.events import Event
-from orchestrator.model.records import InboxRow, RunRecord
+from orchestrator.model.records import InboxKind, InboxRow, RunRecord
 from orchestrator.store import history, inbox, runs
 from orchestrator.store.failures import DecisionOutdated, translated
 from orchestrator.store.locks import Now
@@ -86,6 +86,10 @@ class SqliteRunLock:
     def inbox(self, limit: int, exclude: Collection[int] = ()) -> list[InboxRow]:
         with self._reading() as conn:
             return inbox.read(conn, self.run_id, limit, exclude)
+
+    def first_of(self, kinds: Collection[InboxKind]) -> InboxRow | None:
+        with self._reading() as conn:
+            return inbox.first_of(conn, self.run_id, kinds)
 
     def enter_gate(self, lineage_id: str) -> None:  # noqa: ARG002 - the writer's lock shuts everybody out
         self.connection()
