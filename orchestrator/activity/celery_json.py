@@ -30,7 +30,7 @@ def to_celery_json(value: Any, path: str) -> Any:
     try:
         return json.loads(celery_json.dumps(value, cls=_Encoder))
     except (TypeError, ValueError, PydanticSerializationError) as error:
-        raise PayloadError(path, f"can't be sent to a Celery task as JSON: {error}") from None
+        raise PayloadError(path, f"can't be sent to a Celery task as JSON; pass plain data: {error}") from None
 
 
 def from_celery_json(value: Any) -> Any:

@@ -94,7 +94,7 @@ async def call_activity(target: Any, args: tuple[Any, ...], options: dict[str, A
     left = dict(options)
     given, named = left.pop("args", None), left.pop("kwargs", None)
     if given is not None and args:
-        raise InvalidArgument("args", "is given twice, by position and as args=")
+        raise InvalidArgument("args", "are given twice; give them by position or as args=, not both")
     if not (given is None or isinstance(given, (list, tuple))):
         raise InvalidArgument("args", f"give a list, not {type(given).__name__}")
     if not (named is None or isinstance(named, dict)):

@@ -159,15 +159,19 @@ def refuse(argument: str, call: Callable[[], Any]) -> InvalidArgument:
     """Checks that a call refuses an argument by name, in words that can be printed, and says what to do."""
     with pytest.raises(InvalidArgument) as caught:
         call()
-    error = caught.value
+    check_refusal(caught.value, argument)
+    return caught.value
+
+
+def check_refusal(error: InvalidArgument, argument: str, name: str = "") -> None:
+    """Checks the words of a refusal; ``name`` tells which case it is of."""
     assert isinstance(error, OrchestratorError)
     assert isinstance(error, ValueError)
-    assert re.split(r"[.\[{]", error.argument)[0] == argument, str(error)
+    assert re.split(r"[.\[{]", error.argument)[0] == argument, (name, str(error))
     assert str(error) == f"{error.argument}: {error.reason}"
     assert ADVICE.search(error.reason), f"it does not say what to do: {error}"
-    assert str(error).isprintable(), "it can't be printed as it is"
-    assert len(str(error)) < 600
-    return error
+    assert str(error).isprintable(), (name, "it can't be printed as it is")
+    assert len(str(error)) < 600, name
 
 
 @dataclass(frozen=True)

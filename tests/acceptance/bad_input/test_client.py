@@ -38,11 +38,14 @@ class Calls:
     client: WorkflowClient
     db: Database
     twins: bool = False
+    settle: Callable[[], object] = lambda: None
 
     def __post_init__(self) -> None:
         self.client.start(flows.waiter, id="waiter")
         self.client.start(flows.Approval.run, 1, id="approval")
         self.client.start(flows.echo, "a", id="closed")
+        self.settle()
+        self.before = stored(self.db)
 
     def do(self, method: str, *args: Any, **options: Any) -> Any:
         """Calls a method of the client, or its async twin."""
@@ -210,9 +213,8 @@ def calls(environment: WorkflowEnvironment) -> Calls:
 
 
 def check(calls: Calls, case: Case) -> None:
-    before = stored(calls.db)
     refuse(case.argument, lambda: case.call(calls))
-    assert stored(calls.db) == before
+    assert stored(calls.db) == calls.before
 
 
 @pytest.mark.parametrize("case", params({**CLIENT, **HANDLE, **PLAIN}))
@@ -241,8 +243,7 @@ def test_no_public_call_is_left_out() -> None:
 def test_both_databases_are_left_alone(database_url: str) -> None:
     """A selection, since what refuses stands in front of the database."""
     world = World(database_url, default_registry())
-    calls = Calls(WorkflowClient(lambda: world.engine), world.db)
-    world.work()
+    calls = Calls(WorkflowClient(lambda: world.engine), world.db, settle=world.work)
     for table in ({**CLIENT, **HANDLE, **PLAIN}).values():
         for _, case in table[::5]:
             check(calls, case)
@@ -274,12 +275,11 @@ UNKNOWN: Mapping[str, tuple[type[OrchestratorError], str, Callable[[Calls], Any]
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_what_is_not_there_is_told_by_name_and_nothing_is_stored(calls: Calls, name: str) -> None:
     kind, shown, call = UNKNOWN[name]
-    before = stored(calls.db)
     with pytest.raises(kind) as caught:
         call(calls)
     assert type(caught.value) is kind
     assert shown in str(caught.value)
-    assert stored(calls.db) == before
+    assert stored(calls.db) == calls.before
 
 
 def test_the_limit_of_payloads_is_the_settings_and_is_named(calls: Calls) -> None:

@@ -67,21 +67,14 @@ def inherited_run() -> Any:
     class Child(flows.Approval): ...
 
 
-def replaced_run() -> Any:
-    @workflow.defn
-    class Child(flows.Approval):
-        async def run(self, amount: int) -> list[str]:  # type: ignore[override]  # the case
-            return []
-
-
-def replaced_handler() -> Any:
+def replaced_by(replacement: Any) -> Any:
     @workflow.defn
     class Child(flows.Approval):
         @workflow.run
         async def run(self, amount: int) -> list[str]:
             return []
 
-        def approve(self, by: str, level: int = 1) -> None: ...
+        approve = replacement
 
 
 def needs_arguments() -> Any:
@@ -179,8 +172,8 @@ WORKFLOWS: dict[str, list[tuple[str, Case]]] = {
         ("run: two of them", Case("run", lambda _: two_runs())),
         ("run: none", Case("run", lambda _: no_run())),
         ("run: inherited only", Case("run", lambda _: inherited_run())),
-        ("run: replaced without the decorator", Case("run", lambda _: replaced_run())),
-        ("approve: replaced without the decorator", Case("approve", lambda _: replaced_handler())),
+        *variants("approve", lambda _, value: replaced_by(value), {"replaced by no method": None, "replaced by a class": int}),
+        *variants("value", lambda _, value: replaced_by(value), {"of what replaces a handler": takes(annotated=False)}),
         ("gateway: an argument of __init__", Case("gateway", lambda _: needs_arguments())),
         ("self: missing", Case("self", lambda _: no_self())),
     ],
