@@ -24,6 +24,11 @@ from orchestrator.transport.messages import Message
 from orchestrator.types import Micros
 
 
+FORGOTTEN_AFTER = 10
+"""A worker that was silent for so many times ``orchestrator_liveness_timeout`` is forgotten: killed workers never sign
+off, and each would cost every tick a question for ever. One that comes back signs life again."""
+
+
 def fire_timers(engine: Engine, _tick: Tick, limit: int) -> int:
     """Turns due timers into inbox rows."""
 
@@ -149,12 +154,16 @@ def find_lost(engine: Engine, tick: Tick, limit: int) -> int:
     """Ends attempts whose worker fell silent or whose process is not listed by its worker."""
     silence = engine.settings.micros("liveness_timeout")
     margin = 2 * engine.settings.micros("sweep_interval")
+    gone: list[str] = []
     with engine.db.read() as conn:
         known = workers.all(conn)
         rows = activities.started_by_unknown(conn, [worker.worker_id for worker in known], limit)
         for worker in known:
             if tick.clock - worker.seen_clock > silence:
-                rows += activities.started_by(conn, worker.worker_id, limit=limit)
+                held = activities.started_by(conn, worker.worker_id, limit=limit)
+                rows += held
+                if not held and tick.clock - worker.seen_clock > FORGOTTEN_AFTER * silence:
+                    gone.append(worker.worker_id)
             else:
                 # A process younger than the list isn't on it: only claims well before it are judged.
                 rows += activities.started_by(
@@ -165,6 +174,8 @@ def find_lost(engine: Engine, tick: Tick, limit: int) -> int:
                     limit=limit,
                 )
     _settle_rows(engine, rows[:limit], lambda conn, row: outcomes.end_lost(engine, conn, row))
+    if gone:
+        engine.db.run(lambda conn: [workers.delete(conn, worker_id) for worker_id in gone], what="forget workers")
     return min(len(rows), limit)
 
 
