@@ -1,0 +1,1 @@
+"""The bookshop of docs/from-canvas.md."""

@@ -1,0 +1,1 @@
+"""The rows of docs/from-canvas.md: for each, a pair of canvas code and workflow code."""
