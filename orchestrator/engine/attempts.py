@@ -24,6 +24,7 @@ from orchestrator.engine.deadlines import started_deadline
 from orchestrator.engine.outcomes import Ended, end_completed, end_failed, end_lost, hand_over, timeout_failure
 from orchestrator.engine.outcomes import postpone as postpone_attempt
 from orchestrator.engine.wakeups import note_arrival
+from orchestrator.errors import Unavailable
 from orchestrator.model.failures import Failure
 from orchestrator.model.records import ActivityRecord, ActivityState, RunRecord
 from orchestrator.store import activities, runs, sweeps, workers
@@ -99,6 +100,15 @@ class HeartbeatReply:
     cancel_requested: bool
 
 
+class ClaimUnknown(Unavailable):
+    """The answer to a claim was lost, so that the attempt may be claimed by a process that will not run it."""
+
+    def __init__(self, message: str, *, ticket: Ticket, token: str) -> None:
+        super().__init__(message)
+        self.ticket = ticket
+        self.token = token
+
+
 ProcessAlive = Callable[[int, int], bool]
 """Tells whether a process of this machine (pid, start time) is alive."""
 
@@ -113,9 +123,14 @@ def claim(
         ticket: What the message says.
         worker: Who claims.
         process_alive: Looks at this machine's processes; without it only stored liveness counts.
+
+    Raises:
+        ClaimUnknown: The database was lost while it was claimed; it may be, and :func:`release` gives it back.
+        Unavailable: It was not claimed.
     """
     ended: list[Ended] = []
     token = engine.ids()
+    written: list[bool] = []
 
     def attempt_claim(conn: Connection) -> Claim | Refusal:
         ended.clear()
@@ -140,12 +155,35 @@ def claim(
         ended.append(end_lost(engine, conn, row))
         return Refusal(reason="the attempt was lost with its process")
 
-    answer = engine.db.run(attempt_claim, what="claim")
+    def noted(conn: Connection) -> Claim | Refusal:
+        written.append(isinstance(answer := attempt_claim(conn), Claim))
+        return answer
+
+    try:
+        answer = engine.db.run(noted, what="claim")
+    except Unavailable as error:
+        if any(written):
+            raise ClaimUnknown(str(error), ticket=ticket, token=token) from error
+        raise
     for item in ended:
         item.announce(engine)
     if isinstance(answer, Claim):
         note_arrival(engine, answer.queue, ticket.published_at)
     return answer
+
+
+def release(engine: Engine, doubt: ClaimUnknown) -> bool:
+    """Gives an attempt back whose claim turns out to be committed; False when there is nothing to give back."""
+
+    def settle(conn: Connection) -> Ended | None:
+        row = activities.lock(conn, doubt.ticket.run_id, doubt.ticket.number)
+        held = row is not None and row.state is ActivityState.STARTED and row.token == doubt.token
+        return hand_over(engine, conn, row) if row is not None and held else None
+
+    ended = engine.db.run(settle, what="release a claim")
+    if ended is not None:
+        ended.announce(engine)
+    return ended is not None
 
 
 def _take(
@@ -324,6 +362,7 @@ def heartbeat(engine: Engine, claim: Claim, details: bytes | None) -> HeartbeatR
 
 __all__ = [
     "Claim",
+    "ClaimUnknown",
     "HeartbeatReply",
     "Refusal",
     "Ticket",
@@ -335,5 +374,6 @@ __all__ = [
     "heartbeat",
     "lose",
     "postpone",
+    "release",
     "report_gone",
 ]

@@ -19,7 +19,7 @@ from orchestrator.activity.calls import decode_call
 from orchestrator.activity.context import ActivityInfo, RunningActivity, entered, heartbeat_interval
 from orchestrator.activity.definition import ActivityDefinition
 from orchestrator.engine import attempts
-from orchestrator.engine.attempts import Claim
+from orchestrator.engine.attempts import Claim, ClaimUnknown
 from orchestrator.engine.core import Engine
 from orchestrator.errors import PayloadError, Unavailable
 from orchestrator.model.failures import Failure, failure_from_exception
@@ -156,18 +156,28 @@ def _stored(engine: Engine, claim: Claim, store: Callable[[], bool]) -> bool:
 
 
 def _keep_trying(engine: Engine, claim: Claim, store: Callable[[], bool]) -> None:
+    logger.error("The outcome of %s can't be stored; a thread goes on trying.", _what(claim))
+    _on_a_thread(engine, lambda: _tell(claim, recorded=store()), f"The outcome of {_what(claim)} was refused.")
+
+
+def release_later(engine: Engine, doubt: ClaimUnknown) -> None:
+    """Gives an attempt back, on a thread, once the database tells whether it was claimed."""
+    what = f"attempt {doubt.ticket.attempt} of activity {doubt.ticket.number} in run {doubt.ticket.run_id}"
+    _on_a_thread(engine, lambda: attempts.release(engine, doubt), f"The claim of {what} can't be given back.")
+
+
+def _on_a_thread(engine: Engine, store: Callable[[], object], complaint: str) -> None:
     def work() -> None:
         while True:
             engine.sleep(RETRY_SECONDS)
             try:
-                _tell(claim, recorded=store())
+                store()
             except Unavailable:
                 continue
             except Exception:
-                logger.exception("The outcome of %s was refused.", _what(claim))
+                logger.exception(complaint)
             return
 
-    logger.error("The outcome of %s can't be stored; a thread goes on trying.", _what(claim))
     threading.Thread(target=work, name="orchestrator-outcome", daemon=True).start()
 
 

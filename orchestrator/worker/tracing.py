@@ -27,7 +27,7 @@ from orchestrator.activity.context import RunningActivity, entered
 from orchestrator.activity.definition import ActivityDefinition
 from orchestrator.activity.legacy import definition_of
 from orchestrator.engine import attempts
-from orchestrator.engine.attempts import Claim, Refusal
+from orchestrator.engine.attempts import Claim, ClaimUnknown, Refusal
 from orchestrator.engine.core import Engine
 from orchestrator.errors import ApplicationError, OrchestratorError
 from orchestrator.types import SECOND, Micros
@@ -57,6 +57,9 @@ def _wrapped(app: Celery, task: Task[..., Any], tracer: Tracer) -> Tracer:
         engine = engine_of(app)
         try:
             claim = attempts.claim(engine, ticket, identity.identity(), process_alive=identity.is_alive)
+        except ClaimUnknown as doubt:
+            execution.release_later(engine, doubt)
+            claim = Refusal(reason=f"it is not known whether it is claimed ({doubt})")
         except OrchestratorError as error:
             # The message is given up; the row it stands for is sent again by the sweep.
             claim = Refusal(reason=f"it can't be claimed now ({error})")
