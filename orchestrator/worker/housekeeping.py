@@ -24,6 +24,7 @@ from celery.worker import state
 from orchestrator.engine import attempts, sweep
 from orchestrator.engine.attempts import Ticket
 from orchestrator.engine.core import Engine
+from orchestrator.errors import Unavailable
 from orchestrator.model.failures import Failure, FailureKind
 from orchestrator.model.records import WorkerRecord
 from orchestrator.store import sweeps, workers
@@ -115,12 +116,15 @@ class Housekeeping:
 
     def do_chores(self) -> None:
         """One round: lost attempts, overdue children, the sign of life."""
-        if self._facts.has_children:
-            self._watch_children()
-        self._record_gone()
-        interval = self._engine.settings.liveness_interval.total_seconds()
-        if self._signed_at is None or self._engine.monotonic() - self._signed_at >= interval:
-            self.sign_life()
+        try:
+            if self._facts.has_children:
+                self._watch_children()
+            self._record_gone()
+        finally:
+            # Whatever goes wrong above: a worker that falls silent loses all that it runs.
+            interval = self._engine.settings.liveness_interval.total_seconds()
+            if self._signed_at is None or self._engine.monotonic() - self._signed_at >= interval:
+                self.sign_life()
 
     def sign_life(self) -> None:
         """Writes the worker's row."""
@@ -169,9 +173,12 @@ class Housekeeping:
                     failure=_TIME_LIMIT if gone is Gone.TIME_LIMIT else None,
                     handed_back=gone is Gone.SHUT_DOWN,
                 )
-            except Exception:
+            except Unavailable:
                 self._gone.put((ticket, gone))
                 raise
+            except Exception:
+                # Tried again it would fail again, and keep all others from being recorded: liveness is left with it.
+                logger.exception("The lost attempt %s can't be recorded.", ticket)
 
     def _watch_children(self) -> None:
         """Reports attempts whose process is gone, long before Celery does, and kills those that are overdue."""
