@@ -12,6 +12,7 @@ import pytest
 pytest_plugins = (
     "tests.support.fixtures.brokers",
     "tests.support.fixtures.databases",
+    "tests.support.fixtures.figures",
     "tests.support.fixtures.own_servers",
     "tests.support.fixtures.processes",
 )

@@ -61,10 +61,14 @@ class CeleryWorker(ManagedProcess):
         self.start()
         self.wait_ready(timeout)
 
+    def is_ready(self) -> bool:
+        """True from when it consumes its queues until it ends."""
+        return self.is_running() and f"{self.hostname} ready." in self.logs()[self._logs_before :]
+
     def _ready(self) -> bool:
         if not self.is_running():
             raise AssertionError(self._story())
-        return f"{self.hostname} ready." in self.logs()[self._logs_before :]
+        return self.is_ready()
 
     def _story(self) -> str:
         return f"worker {self.hostname} to be ready; exit code {self.returncode}, log:\n{self.logs()[-6000:]}"
