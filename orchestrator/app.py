@@ -113,6 +113,7 @@ class Orchestrator(CommitAwareClient):
             )
         broker = str(app.conf.broker_write_url or app.conf.broker_url or "")
         settings = read_settings(our_settings(app), broker_url=broker)
+        defaults = activity_defaults(settings.activity_defaults)
         database = Database.open(
             settings.database_url,
             pool_size=settings.pool_size,
@@ -127,7 +128,7 @@ class Orchestrator(CommitAwareClient):
             registry=default_registry(),
             converter=PayloadConverter(limit=settings.payload_limit),
             settings=settings,
-            activity_defaults=activity_defaults(settings.activity_defaults),
+            activity_defaults=defaults,
             observers=self._observers,
         )
 

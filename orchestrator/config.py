@@ -60,7 +60,7 @@ class Settings(BaseModel):
     inline: Literal["off"] = "off"
     activity_defaults: Any = None
     """An ActivityOptions-like dict or object, merged under the product's defaults."""
-    decision_timeout: Duration = Field(default=timedelta(seconds=2), gt=timedelta(0), le=timedelta(hours=1))
+    decision_timeout: timedelta = Field(default=timedelta(seconds=2), gt=timedelta(0), le=timedelta(hours=1))
     payload_limit: int = Field(default=2 * 1024 * 1024, ge=1024, le=2**30)
     inbox_limit: int = Field(default=10_000, ge=1, le=_MANY)
     history_warn: int = Field(default=10_000, ge=1, le=_MANY)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, is_dataclass
@@ -95,14 +95,24 @@ class ActivityInfo:
             check_type(hint, "hints")
         if self._details is None:
             return None
-        values = self._converter.decode_args(self._details, hints or (Any,), names=("details",))
+        values = self._converter.decode_args(self._details, hints or (Any,), names=detail_names(len(hints)))
         return values[0] if len(hints) <= 1 else tuple(values)
 
 
-def _encoded(converter: PayloadConverter, details: tuple[Any, ...]) -> bytes:
+def detail_names(count: int) -> list[str]:
+    """Returns what errors call the details of a heartbeat."""
+    return [f"details[{index}]" for index in range(count)]
+
+
+def encoded_details(converter: PayloadConverter, details: Sequence[Any]) -> bytes:
+    """Returns the details of a heartbeat as they are stored.
+
+    Raises:
+        PayloadError: One can't be stored; it is named.
+    """
     # By each value's own type: dataclasses and models come back as whatever the reader names.
     hints = [type(value) if _is_structured(value) else Any for value in details]
-    return converter.encode_args(details, hints, names=("details",)).data
+    return converter.encode_args(details, hints, names=detail_names(len(details))).data
 
 
 def _is_structured(value: object) -> bool:
@@ -155,7 +165,7 @@ class RunningActivity:
 
     def heartbeat(self, details: tuple[Any, ...]) -> None:
         """Keeps the newest details, stores them when the interval has passed, and raises a known cancellation."""
-        encoded = _encoded(self.info._converter, details) if details else None  # noqa: SLF001 - its own record
+        encoded = encoded_details(self.info._converter, details) if details else None  # noqa: SLF001 - its own record
         with self._lock:
             self._unsent = encoded if encoded is not None else self._unsent
             now = self._monotonic()

@@ -12,7 +12,7 @@ from celery import Task, current_app
 
 from orchestrator.activity import loop
 from orchestrator.activity.calls import ActivityCalls, decode_call, encode_call
-from orchestrator.activity.context import ActivityInfo, RunningActivity, entered
+from orchestrator.activity.context import ActivityInfo, RunningActivity, encoded_details, entered
 from orchestrator.activity.definition import ActivityDefinition
 from orchestrator.errors import InvalidArgument
 from orchestrator.model.names import check_callable, check_instance, check_int, check_text
@@ -49,7 +49,7 @@ class _Attempt(RunningActivity):
 
     def heartbeat(self, details: tuple[Any, ...]) -> None:
         # Encoded as in production, so that details which can't be stored are noticed here.
-        self.info._converter.encode_args(details, (), names=())  # noqa: SLF001 - as its base does
+        encoded_details(self.info._converter, details)  # noqa: SLF001 - as its base does
         self._beat(details)
         self.raise_if_cancelled()
 
@@ -97,7 +97,7 @@ class ActivityEnvironment:
         if heartbeat_details is not None:
             if not isinstance(heartbeat_details, (list, tuple)):
                 raise InvalidArgument("heartbeat_details", f"give a list, not {type(heartbeat_details).__name__}")
-            details = self._converter.encode_args(heartbeat_details, (), names=()).data
+            details = encoded_details(self._converter, heartbeat_details)
         number = check_int(attempt, "attempt", minimum=1)
         self._info = replace(info, attempt=number, _details=details or info._details)  # noqa: SLF001
         self._on_heartbeat = None if on_heartbeat is None else check_callable(on_heartbeat, "on_heartbeat")

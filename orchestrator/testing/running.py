@@ -82,7 +82,9 @@ class ActivityRunner:
             name = check_name(activity, "activity")
             found = self.find(name)
             if must_exist and found is None and name not in self.stubs:
-                raise InvalidArgument("activity", f"{name!r} is neither defined nor stubbed here")
+                raise InvalidArgument(
+                    "activity", f"{name!r} is neither defined nor stubbed here; import its module, or stub it"
+                )
             return name, found
         definition = definition_behind(activity)
         if definition is not None:

@@ -149,7 +149,7 @@ NOT_STORABLE: dict[str, Any] = {
 
 ADVICE = re.compile(
     r"\b(give|must|at most|at least|accepted|needed|use|write|remove|pass|clean|define|decorate|leave|import|keep|take|"
-    r"takes|raise|lower|return|await|start from|make it|annotate|declare|should)\b",
+    r"takes|raise|lower|return|await|start from|make it|annotate|declare|should|say)\b",
     re.IGNORECASE,
 )
 """What a message says to do."""
