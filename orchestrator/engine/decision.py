@@ -86,7 +86,7 @@ def decide(engine: Engine, run_id: str) -> Outcome:
         _tell(engine, done)
         if first is None and done.outcome is not Outcome.OUTDATED:
             first = done.outcome
-        if done.outcome not in _GOES_ON or not _has_more(engine, run_id):
+        if not _goes_on(engine, run_id, done.outcome):
             return first or done.outcome
         if done.outcome is Outcome.OUTDATED:
             engine.sleep(RESTART_PAUSE * count)
@@ -96,8 +96,13 @@ def decide(engine: Engine, run_id: str) -> Outcome:
     return first or Outcome.OUTDATED
 
 
-def _has_more(engine: Engine, run_id: str) -> bool:
+def _goes_on(engine: Engine, run_id: str, outcome: Outcome) -> bool:
+    if outcome not in _GOES_ON and outcome is not Outcome.BLOCKED:
+        return False
     with engine.db.read() as conn:
+        if outcome is Outcome.BLOCKED:
+            # Messages wait for the next try; what ends the run needs no code and must not wait for it.
+            return inbox.first_of(conn, run_id, closing.ENDS_BY_ITSELF) is not None
         return inbox.exists(conn, run_id)
 
 
@@ -113,7 +118,7 @@ def _round(engine: Engine, run_id: str) -> _Round:
         with engine.db.lock_run(run_id) as lock:
             if lock is not None:
                 return _decide_locked(engine, lock)
-    except _OutOfTime as over:
+    except _BlockAnew as over:
         return _block_anew(engine, over)
     except TryAgain:
         # Nothing was committed; the caller starts over from what the database holds now.
@@ -152,7 +157,7 @@ def _advance(engine: Engine, lock: RunLock, run: RunRecord, rows: list[InboxRow]
     except (TryAgain, Unavailable):
         raise
     except DecisionTimeout as error:
-        raise _OutOfTime(run, error) from error
+        raise _BlockAnew(run, error) from error
     except ReplayError as error:
         return _blocked(engine, lock, run, error)
     except Exception as error:  # noqa: BLE001 - blocks the run
@@ -163,16 +168,19 @@ def _advance(engine: Engine, lock: RunLock, run: RunRecord, rows: list[InboxRow]
     return _finish(engine, lock, run, step)
 
 
-class _OutOfTime(Exception):
-    """The code took so long that the database may have given the lock away meanwhile."""
+class _BlockAnew(Exception):
+    """The lock's transaction can't be used any more, so the block is written under a fresh lock.
 
-    def __init__(self, run: RunRecord, error: DecisionTimeout) -> None:
+    Either the code took so long that the database may have given the lock away, or the commit itself failed.
+    """
+
+    def __init__(self, run: RunRecord, error: ReplayError) -> None:
         super().__init__(error)
         self.run = run
         self.error = error
 
 
-def _block_anew(engine: Engine, over: _OutOfTime) -> _Round:
+def _block_anew(engine: Engine, over: _BlockAnew) -> _Round:
     run = over.run
     try:
         with engine.db.lock_run(run.run_id) as lock:
@@ -195,7 +203,13 @@ def _blocked(engine: Engine, lock: RunLock, run: RunRecord, error: ReplayError) 
 
 def _finish(engine: Engine, lock: RunLock, run: RunRecord, step: Advance) -> _Round:
     token = engine.ids()
-    changes = commit(engine, lock, run, step, token)
+    try:
+        changes = commit(engine, lock, run, step, token)
+    except (TryAgain, Unavailable):
+        raise
+    except Exception as error:
+        unstorable = WorkflowCodeError(f"The decision can't be stored: {type(error).__name__}: {error}")
+        raise _BlockAnew(run, unstorable) from error
     try:
         lock.commit()
     except CommitUnknown:

@@ -17,7 +17,7 @@ from orchestrator.engine.wakeups import wake, wake_for_row, wake_message
 from orchestrator.errors import Unavailable, WorkflowAlreadyStarted, WorkflowClosed
 from orchestrator.model.options import IdReusePolicy
 from orchestrator.model.payloads import Payload
-from orchestrator.model.records import Attention, InboxKind, RunRecord, RunStatus
+from orchestrator.model.records import Attention, InboxKind, RunRecord, RunStatus, SignalKey
 from orchestrator.store import inbox, runs, signals
 from orchestrator.store.database import Connection
 from orchestrator.version import VERSION
@@ -181,20 +181,41 @@ def terminate(engine: Engine, target: Target, reason: str) -> str:
 
 
 def _tell(engine: Engine, target: Target, kind: InboxKind, reason: str) -> str:
-    def insert_row(conn: Connection) -> tuple[str, int]:
-        run = find_run(conn, target)
-        signals.enter_gate_shared(conn, run.lineage_id)
-        leaf = open_leaf(conn, run.lineage_id)
-        if leaf is None:
-            raise WorkflowClosed(f"The {target} has ended ({run.status}); there is nothing left to {kind.value}.")
-        now = engine.db.now(conn)
-        resend_at = now + engine.settings.micros("resend_after")
-        row_id = inbox.insert(conn, leaf.run_id, kind, attrs={"reason": reason}, now=now, next_send_at=resend_at)
-        return leaf.run_id, row_id
-
-    run_id, row_id = engine.db.run(insert_row, what=kind.value)
-    wake_for_row(engine, run_id, row_id)
+    once = _Once(key=f"\x1f{kind.value}/{engine.ids()}", kind=kind, reason=reason)
+    run_id, row_id = engine.db.run(lambda conn: _insert_once(engine, conn, target, once), what=kind.value)
+    if row_id is None:
+        wake(engine, [run_id])
+    else:
+        wake_for_row(engine, run_id, row_id)
     return run_id
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Once:
+    """A cancel or terminate call. Its key is one that no signal can have: signal ids hold no control character."""
+
+    key: str
+    kind: InboxKind
+    reason: str
+
+
+def _insert_once(engine: Engine, conn: Connection, target: Target, once: _Once) -> tuple[str, int | None]:
+    """Inserts the message unless an earlier try of the same call did, whose commit was never answered."""
+    run = find_run(conn, target)
+    signals.enter_gate_shared(conn, run.lineage_id)
+    known = signals.key(conn, run.lineage_id, once.key)
+    if known is not None:
+        return known.run_id, None
+    leaf = open_leaf(conn, run.lineage_id)
+    if leaf is None:
+        raise WorkflowClosed(f"The {target} has ended ({run.status}); there is nothing left to {once.kind.value}.")
+    now = engine.db.now(conn)
+    name = once.kind.value
+    key = SignalKey(lineage_id=run.lineage_id, signal_id=once.key, name=name, digest="", run_id=leaf.run_id, at=now)
+    signals.insert_key(conn, key)
+    resend_at = now + engine.settings.micros("resend_after")
+    row_id = inbox.insert(conn, leaf.run_id, once.kind, attrs={"reason": once.reason}, now=now, next_send_at=resend_at)
+    return leaf.run_id, row_id
 
 
 def _terminate_open(engine: Engine, request: StartRequest) -> None:

@@ -6,6 +6,7 @@ or their next check set ahead with back-off), so rows that can't make progress n
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,7 @@ from orchestrator.engine.deadlines import final_deadline
 from orchestrator.engine.outcomes import Ended
 from orchestrator.engine.retries import resend_delay
 from orchestrator.engine.wakeups import wake, wake_message
+from orchestrator.errors import Unavailable
 from orchestrator.model.records import ActivityRecord, ActivityState, Attention, InboxKind, RunRecord
 from orchestrator.store import activities, inbox, queues, runs, timers, workers
 from orchestrator.store.database import Connection
@@ -23,10 +25,11 @@ from orchestrator.store.sweeps import Tick
 from orchestrator.transport.messages import Message
 from orchestrator.types import Micros
 
-
 FORGOTTEN_AFTER = 10
 """A worker that was silent for so many times ``orchestrator_liveness_timeout`` is forgotten: killed workers never sign
 off, and each would cost every tick a question for ever. One that comes back signs life again."""
+
+logger = logging.getLogger(__name__)
 
 
 def fire_timers(engine: Engine, _tick: Tick, limit: int) -> int:
@@ -104,20 +107,33 @@ def _may_resend(conn: Connection, asked: _Asked) -> Callable[[str, Micros | None
     return may_send
 
 
-def _settle_rows(
-    engine: Engine, rows: list[ActivityRecord], settle: Callable[[Connection, ActivityRecord], Ended]
-) -> None:
-    """Ends attempts one transaction each, if they are still as the sweep saw them; announces each."""
-    for seen in rows:
+Settle = Callable[[Connection, ActivityRecord], Ended]
 
-        def settle_one(conn: Connection, seen: ActivityRecord = seen) -> Ended | None:
-            row = activities.lock(conn, seen.run_id, seen.number)
-            same = row is not None and (row.state, row.attempt, row.token) == (seen.state, seen.attempt, seen.token)
-            return settle(conn, row) if row is not None and same else None
 
-        ended = engine.db.run(settle_one, what="sweep attempt")
-        if ended is not None:
-            ended.announce(engine)
+def _settle_rows(engine: Engine, rows: list[ActivityRecord], settle: Settle) -> None:
+    """Ends attempts one transaction each; one that can't be ended keeps no other from its turn."""
+    for row in rows:
+        try:
+            _settle_row(engine, row, settle)
+        except Unavailable:
+            raise
+        except Exception:
+            logger.exception(
+                "Activity %s of run %s could not be ended; the next tick tries again.", row.number, row.run_id
+            )
+
+
+def _settle_row(engine: Engine, seen: ActivityRecord, settle: Settle) -> None:
+    """Ends an attempt if it is still as the sweep saw it, and announces that."""
+
+    def settle_one(conn: Connection) -> Ended | None:
+        row = activities.lock(conn, seen.run_id, seen.number)
+        same = row is not None and (row.state, row.attempt, row.token) == (seen.state, seen.attempt, seen.token)
+        return settle(conn, row) if row is not None and same else None
+
+    ended = engine.db.run(settle_one, what="sweep attempt")
+    if ended is not None:
+        ended.announce(engine)
 
 
 def pass_deadlines(engine: Engine, _tick: Tick, limit: int) -> int:

@@ -6,13 +6,15 @@ import asyncio
 import contextlib
 import threading
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from orchestrator import workflow
-from orchestrator.engine import attempts
+from orchestrator.engine import attempts, blocking, decision, runs
 from orchestrator.errors import WorkflowAlreadyStarted, WorkflowClosed, WorkflowNotFound
-from orchestrator.model.records import ActivityState, RunStatus
+from orchestrator.model.records import ActivityState, Attention, InboxKind, RunStatus
+from orchestrator.store import history
 from tests.conformance.engine.world import World
 
 
@@ -236,3 +238,58 @@ def test_closing_a_run_leaves_no_timer_no_open_activity_and_no_inbox_row(world: 
 @workflow.defn(name="control.leaves_much")
 async def leaves_much() -> None:
     await asyncio.gather(asyncio.sleep(60), workflow.execute_activity("a"), workflow.execute_activity("b"))
+
+
+def test_a_terminate_that_comes_while_a_decision_blocks_the_run_is_not_left_waiting(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.start("control.unknown_type")
+    sent: list[str] = []
+    real = blocking.block
+
+    def block_late(*args: Any) -> Any:
+        if not sent:
+            thread = threading.Thread(
+                target=lambda: sent.append(runs._tell(world.engine, world.target(), InboxKind.TERMINATE, "now"))
+            )
+            thread.start()
+            thread.join(30)
+        return real(*args)
+
+    monkeypatch.setattr("orchestrator.engine.decision.block", block_late)
+    decision.decide(world.engine, world.run().run_id)
+    assert world.status() is RunStatus.TERMINATED
+
+
+def test_a_cancel_whose_commit_was_never_answered_is_stored_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.start("control.wait", "x")
+    world.decisions()
+    real = runs._insert_once
+    calls: list[int] = []
+
+    def twice(*args: Any) -> Any:
+        answer = real(*args)
+        calls.append(1)
+        if len(calls) == 1:
+            real(*args)  # what a second try of the same call does after a lost answer
+        return answer
+
+    monkeypatch.setattr(runs, "_insert_once", twice)
+    world.cancel()
+    assert len(world.inbox()) == 1
+
+
+def test_a_decision_that_cannot_be_stored_blocks_the_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.start("control.wait", "x")
+
+    def refuse(*args: object) -> None:
+        raise ValueError("value out of range")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(history, "append", refuse)
+        world.decisions()
+    assert (world.run().attention, world.events()) == (Attention.BLOCKED, [])
+    assert "can't be stored" in world.failure()
+    world.tick(timedelta(seconds=2))
+    world.decisions()
+    assert world.run().attention is Attention.NONE
