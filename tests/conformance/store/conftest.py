@@ -33,6 +33,12 @@ def postgres_db(postgres_url: str) -> Iterator[Database]:
 
 
 @pytest.fixture
+def sqlite_url(sqlite_url: str) -> str:
+    """The store is tested as it is by default: every commit flushed."""
+    return sqlite_url.partition("?")[0]
+
+
+@pytest.fixture
 def sqlite_db(sqlite_url: str) -> Iterator[Database]:
     database = Database.open(sqlite_url)
     yield database
