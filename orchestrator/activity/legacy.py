@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from celery import Task
+from celery import Signature, Task
 from typing_extensions import Unpack
 
 from orchestrator.activity.calls import ActivityCalls, OptionArguments, make_options
@@ -68,6 +68,12 @@ def of(task: Task[P, R], /, **options: Unpack[OptionArguments]) -> TaskReference
         InvalidArgument: Not a Celery task, or a wrong option.
     """
     # Asked of the type first: a lazy task that is only named here is not made yet.
+    if issubclass(type(task), Signature):
+        raise InvalidArgument(
+            "task",
+            f"give a Celery task, not a {type(task).__name__.lstrip('_')}: activity.of(task) for each task of it, awaited "
+            "one after another or with asyncio.gather(); the signature of one task goes to workflow.execute_activity()",
+        )
     if not (hasattr(type(task), "_get_current_object") or isinstance(task, Task)):
         raise InvalidArgument(
             "task", f"give a Celery task, not {type(task).__name__}; a plain function becomes one with @activity.defn"

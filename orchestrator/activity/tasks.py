@@ -19,7 +19,8 @@ from orchestrator.activity import loop
 from orchestrator.activity.calls import ActivityCalls, OptionArguments, make_options
 from orchestrator.activity.context import ActivityInfo, RunningActivity, entered, maybe_running
 from orchestrator.activity.definition import ActivityDefinition, define, registry
-from orchestrator.errors import DuplicateDefinition, InvalidArgument
+from orchestrator.errors import DuplicateDefinition, InsideWorkflow, InvalidArgument
+from orchestrator.runtime.context import maybe_current
 
 if TYPE_CHECKING:
     from celery.result import AsyncResult
@@ -31,8 +32,9 @@ R = TypeVar("R")
 class Activity(ActivityCalls[P, R], Task[P, R]):
     """An activity, which is a Celery task.
 
-    Call it from workflow code with ``execute``, ``start`` or ``with_options(...)``; anywhere else it is a
-    task like any other (``delay``, ``s``, ``apply_async``), and calling it runs the function.
+    Call it from workflow code with ``execute``, ``start`` or ``with_options(...)``, and in no other way
+    (:class:`~orchestrator.errors.InsideWorkflow`); anywhere else it is a task like any other (``delay``, ``s``,
+    ``apply_async``), and calling it runs the function.
     """
 
     abstract = True
@@ -59,6 +61,7 @@ class Activity(ActivityCalls[P, R], Task[P, R]):
 
             They are loaded by the claim, and may be values that only our converter can store.
             """
+            _refuse_in_workflow(self.name, "sent")
             attempt = maybe_running()
             if attempt is None or attempt.info.task_id != task_id or attempt.info.workflow_id is None:
                 return super().apply_async(args, kwargs, task_id=task_id, **options)
@@ -96,6 +99,7 @@ class SharedActivity(ActivityCalls[P, R]):
         return AsyncActivity if self.definition.is_async else Activity
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        _refuse_in_workflow(self.definition.name, "called directly")
         assert self.definition.function is not None
         return cast("R", self.definition.function(*args, **kwargs))
 
@@ -176,6 +180,15 @@ class _Decorator:
 
     def __call__(self, function: Any, /) -> Any:
         raise NotImplementedError
+
+
+def _refuse_in_workflow(name: str, done: str) -> None:
+    # It would have its effect again with each replay, and its outcome would not be recorded.
+    if maybe_current() is not None:
+        raise InsideWorkflow(
+            f"The activity {name!r} is {done} by workflow code, which would repeat it with every replay. Write: "
+            "await ….execute(…), or ….start(…) to go on meanwhile."
+        )
 
 
 def _refuse_task(target: object) -> None:

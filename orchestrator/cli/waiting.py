@@ -11,7 +11,7 @@ import click
 
 from orchestrator.cli.errors import Refused
 from orchestrator.cli.output import age
-from orchestrator.errors import OrchestratorError, WorkflowError
+from orchestrator.errors import ActivityError, OrchestratorError, WorkflowError
 from orchestrator.model.names import check_duration
 
 if TYPE_CHECKING:
@@ -94,6 +94,9 @@ def _tell(progress: Progress, run: WorkflowDescription, waited: float) -> None:
 def _with_causes(error: BaseException) -> str:
     lines, seen = [str(error)], error.__cause__
     while seen is not None and len(lines) < 20:
-        lines.append(f"  caused by {getattr(seen, 'type', type(seen).__name__)}: {seen}")
+        name = type(seen).__name__ if isinstance(seen, ActivityError) else getattr(seen, "type", type(seen).__name__)
+        cause = f"{name}: {seen}"
+        if not lines[-1].endswith(cause):  # an error's text often ends with its cause's
+            lines.append(f"  caused by {cause}")
         seen = seen.__cause__
     return "\n".join(lines)

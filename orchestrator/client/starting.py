@@ -42,7 +42,7 @@ def find_definition(
         raise InvalidArgument(
             "run",
             f"no workflow type {name!r} is known in this process; {hint} Import its module, or give the queue of the "
-            "workers that know it with queue=.",
+            "workers that know it: queue=, at the prompt --queue.",
         ) from None
 
 

@@ -97,8 +97,8 @@ def _raise_blocked(engine: Engine, run: RunRecord) -> NoReturn:
     failure = _failure(engine, run)
     why = "" if failure is None else f" {failure_line(failure)}"
     raise WorkflowBlocked(
-        f"Workflow {run.workflow_id!r} (run {run.run_id}) is blocked.{why} It goes on by itself once a worker runs "
-        'fixed code; wait for that with result(on_blocked="wait").',
+        f"Workflow {run.workflow_id!r} (run {run.run_id}) is blocked until its code is fixed.{why} To wait for that: "
+        'result(on_blocked="wait"), at the prompt --wait-when-blocked.',
         workflow_id=run.workflow_id,
         run_id=run.run_id,
     )
@@ -112,6 +112,6 @@ def _not_done(run: RunRecord, limit: Any) -> str:
     hint = (
         "no worker has begun it: is one running on its queue?"
         if run.status is RunStatus.PENDING
-        else "handle.describe() tells what it waits for."
+        else f"handle.describe(), or `workflow show {run.workflow_id}` at the prompt, tells what it waits for."
     )
     return f"Workflow {run.workflow_id!r} (run {run.run_id}) is {run.status} after {limit:g} s; {hint}"

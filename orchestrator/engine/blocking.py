@@ -59,7 +59,7 @@ def block(engine: Engine, lock: RunLock, run: RunRecord, error: ReplayError) -> 
     lock.commit()
     reason = f"{type(error).__name__}: {error}"
     logger.warning(
-        "Workflow %r (run %s) is blocked; it goes on by itself once its code is fixed. %s",
+        "Workflow %r (run %s) is blocked until its code is fixed. %s",
         run.workflow_id,
         run.run_id,
         reason,

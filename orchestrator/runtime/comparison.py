@@ -112,11 +112,19 @@ def describe(body: EventBody) -> str:
 _ADVICE = (
     "Deploy the code that wrote this history, or code that does the same up to there; the run then goes on by itself."
 )
+_OTHER_VALUE = (
+    "If the code is the same, the value differs from one replay to the next: take times, random numbers, UUIDs and "
+    "settings from workflow.now(), workflow.random(), workflow.uuid4() and workflow.side_effect(). "
+)
 
 
 def _text(history: str, asked: str, command: cmd.Command | None, difference: str) -> str:
     line = f" at {command.line}" if command is not None and command.line else ""
-    return f"Workflow code differs from its history ({difference}): {history}, but the code asked for {asked}{line}. {_ADVICE}"
+    hint = _OTHER_VALUE if difference in ("another input", "another duration") else ""
+    return (
+        f"Workflow code differs from its history ({difference}): {history}, but the code asked for {asked}{line}. "
+        f"{hint}{_ADVICE}"
+    )
 
 
 def _difference(recorded: EventBody, asked: EventBody) -> str:

@@ -178,3 +178,7 @@ def test_a_canvas_of_several_tasks_is_refused_with_what_to_write_instead(app: Ce
     for canvas in (chain(add.s(1), add.s()), group(add.s(1), add.s(2))):
         with pytest.raises(InvalidArgument, match="gather"):
             resolve(canvas)
+        with pytest.raises(InvalidArgument, match="not a (chain|group): .*for each task"):
+            activity.of(canvas)
+    with pytest.raises(InvalidArgument, match="execute_activity"):
+        activity.of(add.s(1))

@@ -74,7 +74,7 @@ def test_a_result_that_is_late_a_failure_and_a_blocked_run_end_with_one(shop: Sh
     shop.json("start", "client.broken", "--id", "blocked")
     shop.decide()
     failed = shop.error("result", "failed")
-    assert "Declined: declined" in failed
+    assert failed.count("Declined: declined") == 1
     assert "caused by ValueError: the root" in failed
     assert "is blocked" in shop.error("result", "blocked")
     assert "after 0.1 s" in shop.error("result", "blocked", "--wait-when-blocked", "--timeout", "0.1")
