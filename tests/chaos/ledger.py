@@ -45,7 +45,7 @@ class Ledger:
 
     def effects(self) -> list[str]:
         """Names of all effects that were applied."""
-        return os.listdir(self.folder / "effects")
+        return [path.name for path in (self.folder / "effects").iterdir()]
 
     def _append(self, name: str, line: str) -> None:
         # One write, so that lines of several processes never mix.

@@ -25,7 +25,7 @@ from tests.support.own_server import OwnServer
 from tests.support.waiting import wait_until
 
 STEPS = 10
-DEADLINE = float(os.environ.get("CHAOS_DEADLINE", 1500 if FULL else 240))
+DEADLINE = float(os.environ.get("CHAOS_DEADLINE") or (1500 if FULL else 240))
 SETTINGS: dict[str, Any] = {} if FULL else BRISK
 PAUSE = 0.02
 """Seconds that each activity takes, so that kills find some at work."""
@@ -33,7 +33,7 @@ PAUSE = 0.02
 
 def size(full: int, small: int) -> int:
     """How many workflows."""
-    return int(os.environ.get("CHAOS_WORKFLOWS", full if FULL else small))
+    return int(os.environ.get("CHAOS_WORKFLOWS") or (full if FULL else small))
 
 
 @pytest.mark.slow
