@@ -137,6 +137,7 @@ def first_message(engine: Engine, record: ActivityRecord) -> RunActivity:
         published_at=record.published_at or 0,
         priority=record.options.get("priority"),
         start_to_close_us=record.options.get("start_to_close_timeout"),
+        retries=record.retries,
         celery_options=record.options.get("celery") or {},
     )
 

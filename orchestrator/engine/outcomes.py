@@ -134,7 +134,7 @@ def hand_over(engine: Engine, conn: Connection, row: ActivityRecord) -> Ended:
     return Ended(row=row, publish=fresh)
 
 
-def postpone(engine: Engine, conn: Connection, row: ActivityRecord, due: Micros) -> Ended:
+def postpone(engine: Engine, conn: Connection, row: ActivityRecord, due: Micros, retries: int) -> Ended:
     """The body asked Celery to run it again (``self.retry()``): the same attempt waits for that message.
 
     It is nobody's meanwhile, so that the death of the process that asked loses nothing. Should the message
@@ -145,6 +145,7 @@ def postpone(engine: Engine, conn: Connection, row: ActivityRecord, due: Micros)
     values = {
         **_UNCLAIMED,
         "state": ActivityState.SCHEDULED,
+        "retries": retries,
         "published_at": due,
         "send_count": 1,
         "next_send_at": due + engine.settings.micros("resend_after"),
@@ -207,7 +208,7 @@ def _reschedule(
         "deadline_at": scheduled_deadline(row.options, first_scheduled_at=row.scheduled_at, due_at=due),
     }
     activities.update(conn, row.run_id, row.number, values)
-    return replace(row, attempt=row.attempt + 1, published_at=now, state=ActivityState.SCHEDULED)
+    return replace(row, attempt=row.attempt + 1, retries=0, published_at=now, state=ActivityState.SCHEDULED)
 
 
 def _end_for_good(engine: Engine, conn: Connection, row: ActivityRecord, failure: Failure) -> Ended:

@@ -131,6 +131,7 @@ class CeleryTransport:
             kwargsrepr="{}",
             shadow=task["shadow"],
             ignore_result=True,
+            retries=task["retries"],
             create_sent_event=self._app.conf.task_send_sent_event,
             **task["options"],
         )
@@ -210,6 +211,7 @@ def envelope(message: Message) -> dict[str, Any]:
             "shadow": f"decide:{message.workflow_type}",
             "header": {"run": message.run_id, "queue": message.queue, "published_at": message.published_at},
             "priority": None,
+            "retries": 0,
             "options": {},
         }
     return {
@@ -220,6 +222,7 @@ def envelope(message: Message) -> dict[str, Any]:
         "shadow": f"activity:{message.name}",
         "header": _activity_header(message),
         "priority": message.priority,
+        "retries": message.retries,
         "options": {key: message.celery_options[key] for key in _PASSED_ON if key in message.celery_options},
     }
 

@@ -40,6 +40,8 @@ class RunActivity:
     priority: int | None = None
     start_to_close_us: Micros | None = None
     """Lets the worker that runs the attempt stop it in time without asking the database."""
+    retries: int = 0
+    """How often the body asked Celery to run it again in this attempt: what ``request.retries`` shows."""
     celery_options: Attributes = field(default_factory=dict)
 
 

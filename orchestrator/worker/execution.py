@@ -125,12 +125,12 @@ def record_failure(
     return _stored(engine, claim, store)
 
 
-def record_postponed(engine: Engine, claim: Claim, attempt: RunningActivity, delay_us: int) -> bool:
-    """Records that the body asked Celery to run it again."""
+def record_postponed(engine: Engine, claim: Claim, attempt: RunningActivity, delay_us: int, *, retried: bool) -> bool:
+    """Records that Celery runs the body again: by a retry, or since the message comes back."""
 
     def store() -> bool:
         attempt.flush()
-        return attempts.postpone(engine, claim, delay_us)
+        return attempts.postpone(engine, claim, delay_us, retried=retried)
 
     return _stored(engine, claim, store)
 

@@ -103,8 +103,9 @@ class _Attempt:
         return outcome
 
     def _arguments(self, args: Any, kwargs: Any, request: Mapping[str, Any]) -> tuple[Any, Any]:
-        if self.definition.legacy and request.get("retries"):
-            # Celery's own retry carries arguments, which self.retry(args=...) may have changed.
+        if self.definition.legacy and request.get("retries") and (args or kwargs):
+            # Celery's own retry carries arguments, which self.retry(args=...) may have changed. (One that the
+            # sweep had to send again carries none.)
             return args, kwargs
         positional, named = execution.arguments(self.engine, self.claim, self.definition)
         return tuple(positional), named
@@ -114,7 +115,7 @@ class _Attempt:
         if info is None:
             execution.record_result(self.engine, self.claim, self.running, self.definition, result)
         elif info.state == states.RETRY:
-            execution.record_postponed(self.engine, self.claim, self.running, _delay(info.retval))
+            execution.record_postponed(self.engine, self.claim, self.running, _delay(info.retval), retried=True)
         elif info.state == states.REJECTED:
             self._rejected(info.retval)
         elif info.state == states.IGNORED:
@@ -124,7 +125,7 @@ class _Attempt:
 
     def _rejected(self, error: Reject) -> None:
         if getattr(error, "requeue", False):
-            execution.record_postponed(self.engine, self.claim, self.running, 0)
+            execution.record_postponed(self.engine, self.claim, self.running, 0, retried=False)
         else:
             self._without_outcome(error)
 
