@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -121,10 +122,13 @@ def test_a_wake_up_has_a_readable_name_and_an_id_of_its_own(make_transport: Any,
 def test_the_depth_of_a_queue_is_told(make_transport: Any, request: pytest.FixtureRequest, broker: str):
     url = broker if broker.startswith("memory") else request.getfixturevalue(broker)
     transport = make_transport(url)
-    assert transport.depth("payments") == 0
-    transport.publish([activity_message(), activity_message(attempt=3), WAKE])
-    assert transport.depth("payments") == 2
-    assert transport.depth("orders") == 1
+    # Names of its own: the in-process broker is one for the whole process.
+    work, decisions = "depth-of-work", "depth-of-decisions"
+    assert transport.depth(work) == 0
+    attempts = [replace(activity_message(attempt=number), queue=work) for number in (1, 3)]
+    transport.publish([*attempts, replace(WAKE, queue=decisions)])
+    assert transport.depth(work) == 2
+    assert transport.depth(decisions) == 1
 
 
 def test_a_queue_that_was_deleted_is_declared_again(make_transport: Any, rabbitmq_url: str):
