@@ -68,15 +68,16 @@ def of(task: Task[P, R], /, **options: Unpack[OptionArguments]) -> TaskReference
         InvalidArgument: Not a Celery task, or a wrong option.
     """
     # Asked of the type first: a lazy task that is only named here is not made yet.
-    if issubclass(type(task), Signature):
+    kind: type[Any] = type(task)
+    if issubclass(kind, Signature):
         raise InvalidArgument(
             "task",
-            f"give a Celery task, not a {type(task).__name__.lstrip('_')}: activity.of(task) for each task of it, awaited "
+            f"give a Celery task, not a {kind.__name__.lstrip('_')}: activity.of(task) for each task of it, awaited "
             "one after another or with asyncio.gather(); the signature of one task goes to workflow.execute_activity()",
         )
-    if not (hasattr(type(task), "_get_current_object") or isinstance(task, Task)):
+    if not (hasattr(kind, "_get_current_object") or isinstance(task, Task)):
         raise InvalidArgument(
-            "task", f"give a Celery task, not {type(task).__name__}; a plain function becomes one with @activity.defn"
+            "task", f"give a Celery task, not {kind.__name__}; a plain function becomes one with @activity.defn"
         )
     return TaskReference(task, make_options(options, legacy=True))
 
