@@ -97,3 +97,19 @@ def keep(value: Any) -> Any:
 def undecorated(value: str) -> str:
     """Is no workflow."""
     return value
+
+
+ODD_QUEUE = "очередь/💰 1"
+
+
+@activity.defn(name="bad.who/💰 'x'")
+def who() -> tuple[str, str, str]:
+    """Returns who it is, as it was told."""
+    info = activity.info()
+    return str(info.workflow_id), info.task_id, info.idempotency_key
+
+
+@workflow.defn(name="bad.through_celery")
+async def through_celery() -> tuple[str, str, str]:
+    """Asks an activity on a queue with a name of its own."""
+    return await who.with_options(queue=ODD_QUEUE).execute()
