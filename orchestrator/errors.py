@@ -33,6 +33,7 @@ Each message tells the reader what to do next. The tree::
         ├── UnknownWorkflowType
         ├── WorkflowCodeError         an error in workflow code that a deploy can cure (NameError, TypeError, …)
         ├── MalformedCommand          a command the engine does not know, or one after a closing command
+        ├── HistoryLimitReached       the run's history is longer than orchestrator_history_limit
         └── DecisionTimeout
 """
 
@@ -351,6 +352,10 @@ class WorkflowCodeError(ReplayError):
 
 class MalformedCommand(ReplayError):
     """A decision held a command the engine does not know, or one after a closing command."""
+
+
+class HistoryLimitReached(ReplayError):
+    """The run's history would grow beyond ``orchestrator_history_limit`` events."""
 
 
 class DecisionTimeout(ReplayError):

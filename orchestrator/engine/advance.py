@@ -7,19 +7,22 @@ here writes: the result is a value that :mod:`orchestrator.engine.changes` commi
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.engine.core import Engine
 from orchestrator.engine.watchdog import Watch, watched
-from orchestrator.errors import MalformedCommand, OrchestratorError
+from orchestrator.errors import HistoryLimitReached, MalformedCommand, OrchestratorError
 from orchestrator.model import commands as cmd
 from orchestrator.model import events as ev
 from orchestrator.model.records import InboxKind, InboxRow, RunRecord, RunStatus
 from orchestrator.runtime.instance import Instance, RunInfo
 from orchestrator.store.database import RunLock
 from orchestrator.types import Micros
+
+logger = logging.getLogger(__name__)
 
 START = InboxRow(id=0, run_id="", kind=InboxKind.TIMER, created_at=0)
 """Stands for the start of ``run()`` among the rows to apply; it has no row of its own."""
@@ -83,7 +86,27 @@ def advance(engine: Engine, run: RunRecord, lock: RunLock, rows: Sequence[InboxR
     events = lock.events() if run.last_seq else []
     limit = engine.settings.decision_timeout.total_seconds()
     watched(limit, lambda watch: _apply(engine, run, step, events, _Pace(watch, lock)))
+    _check_length(engine, run, step)
     return step
+
+
+def _check_length(engine: Engine, run: RunRecord, step: Advance) -> None:
+    """Warns once of a long history; a history at its limit takes only the events that end the run."""
+    length, warn, limit = run.last_seq + len(step.bodies), engine.settings.history_warn, engine.settings.history_limit
+    if length > limit and not step.closed:
+        raise HistoryLimitReached(
+            f"The history would hold {length} events; orchestrator_history_limit is {limit}. Raise the limit to let the "
+            "run go on, or terminate it and split its work over several workflows."
+        )
+    if run.last_seq < warn <= length:
+        logger.warning(
+            "The history of workflow %r (run %s) holds %s events; each decision replays them. Split the work over "
+            "several workflows before orchestrator_history_limit (%s) blocks the run.",
+            run.workflow_id,
+            run.run_id,
+            length,
+            limit,
+        )
 
 
 KEEP_ALIVE = 1.0

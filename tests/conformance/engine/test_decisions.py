@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -266,3 +267,27 @@ def test_an_unexpected_error_of_a_replay_is_visible_on_the_run(world: World, mon
         world.decisions()
     assert world.run().attention is Attention.BLOCKED
     assert "a bug of ours" in world.failure()
+
+
+@workflow.defn(name="parity.long")
+async def long() -> str:
+    for _ in range(5):
+        await workflow.execute_activity("step", args=["x"])
+    return "done"
+
+
+def test_a_long_history_is_warned_of_once_and_blocks_at_its_limit(
+    make_world: Callable[..., World], caplog: pytest.LogCaptureFixture
+) -> None:
+    world = make_world(history_warn=3, history_limit=6)
+    world.functions["step"] = str.upper
+    world.start("parity.long")
+    world.work()
+    assert caplog.text.count("each decision replays them") == 1
+    assert world.run().attention is Attention.BLOCKED
+    assert "orchestrator_history_limit is 6" in world.failure()
+    assert len(world.events()) == 6
+    object.__setattr__(world.engine.settings, "history_limit", 100)
+    world.tick(timedelta(seconds=2))
+    world.work()
+    assert world.result() == "done"
