@@ -250,9 +250,15 @@ def heartbeat_interval(timeout_us: Micros | None) -> float:
 _stopping = threading.Event()
 
 
-def note_worker_shutdown() -> None:
-    """Tells running activities that their worker is shutting down; called by the worker."""
-    _stopping.set()
+def note_worker_shutdown(*, stopping: bool) -> None:
+    """Tells running activities whether their worker is shutting down; called by the worker.
+
+    A process may run several workers, one after another: in tests, say.
+    """
+    if stopping:
+        _stopping.set()
+    else:
+        _stopping.clear()
 
 
 def is_worker_shutting_down() -> bool:

@@ -49,10 +49,11 @@ class HousekeepingStep(bootsteps.StartStopStep):
         app.amqp.queues.select_add(housekeeping_queue(app))
 
     def start(self, worker: Any) -> None:  # noqa: ARG002 - Celery's interface
+        note_worker_shutdown(stopping=False)
         self._housekeeping.start()
 
     def close(self, worker: Any) -> None:  # noqa: ARG002 - Celery's interface
-        note_worker_shutdown()
+        note_worker_shutdown(stopping=True)
         self._housekeeping.begin_shutdown()
 
     def stop(self, worker: Any) -> None:
@@ -89,6 +90,7 @@ def _sign_off(sender: Any = None, **_: Any) -> None:
     if housekeeping is not None:
         sender.orchestrator_housekeeping = None
         housekeeping.stop()
+        note_worker_shutdown(stopping=False)
 
 
 def refuse_what_cannot_work(app: Celery, worker: Any) -> None:
