@@ -95,7 +95,7 @@ def _raise_ended(engine: Engine, run: RunRecord) -> NoReturn:
 
 def _raise_blocked(engine: Engine, run: RunRecord) -> NoReturn:
     failure = _failure(engine, run)
-    why = "" if failure is None else f" {failure_line(failure)}"
+    why = "" if failure is None else f" {failure_line(failure).rstrip('.')}."
     raise WorkflowBlocked(
         f"Workflow {run.workflow_id!r} (run {run.run_id}) is blocked until its code is fixed.{why} To wait for that: "
         'result(on_blocked="wait"), at the prompt --wait-when-blocked.',
