@@ -227,6 +227,8 @@ def _joined(path: str, place: tuple[int | str, ...]) -> str:
 def _first(error: ValidationError) -> tuple[tuple[int | str, ...], str]:
     details = error.errors(include_url=False, include_context=False)
     found = details[0]
+    if found["type"] == "needs_python_object":
+        return found["loc"], "its declared type has no JSON form; declare plain data, a dataclass or a pydantic model"
     given = found["input"]
     got = "" if found["type"] in ("missing", "json_invalid") else f", not {plain.type_name(given)}"
     more = "" if len(details) == 1 else f" (and {len(details) - 1} more)"

@@ -6,13 +6,14 @@ import asyncio
 import base64
 import inspect
 import json
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from orchestrator import WorkflowHandle
+from orchestrator import WorkflowHandle, workflow
 from orchestrator.client import WorkflowClient
 from orchestrator.errors import (
     OrchestratorError,
@@ -95,6 +96,13 @@ NOT_A_WORKFLOW: dict[str, Any] = {
     "an unknown name": "bad.eccho",
 }
 NOT_A_CONNECTION: dict[str, Any] = {"a URL": "sqlite://", "a number": 5, "an engine": object()}
+
+
+@workflow.defn(name="bad.locked")
+async def locked(lock: threading.Event) -> None:
+    """Takes what has no JSON form."""
+
+
 NOT_A_CURSOR: dict[str, Any] = {
     "text": "page 2",
     "empty": "",
@@ -138,6 +146,7 @@ CLIENT: dict[str, list[tuple[str, Case]]] = {
         *variants("given", lambda calls, value: calls.do("start", flows.order, flows.Order("1", value)), cases.NOT_AN_INT),
         *variants("arguments", lambda calls, value: calls.do("start", flows.echo, *value), {"too many": ("a", 1, 2), "over the limit": (LONG,)}),
         ("value: missing", Case("value", lambda calls: calls.do("start", flows.echo))),
+        *variants("lock", lambda calls, value: calls.do("start", locked, value), {"of a type without JSON": threading.Event(), "of another": 5}),
         ("arguments: of a name that is known elsewhere", Case("arguments", lambda calls: calls.do("start", "elsewhere", object(), queue="far"))),
     ],
     "list": [
