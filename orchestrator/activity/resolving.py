@@ -85,7 +85,9 @@ def _limits(options: Attributes) -> Attributes:
     given = {key: options[key] for key in _FOR_CELERY if key in options}
     for key, value in given.items():
         if isinstance(value, timedelta):
-            raise InvalidArgument(key, "of the signature: give a number of seconds, as Celery takes it, not a timedelta")
+            raise InvalidArgument(
+                key, "of the signature: give a number of seconds, as Celery takes it, not a timedelta"
+            )
         check_duration(value, key, allow_zero=False)
     return given
 

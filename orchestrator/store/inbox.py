@@ -209,7 +209,9 @@ def _runs(conn: Connection, run_ids: Sequence[str]) -> dict[str, RunRecord]:
 
 def postpone(conn: Connection, run_id: str, now: Micros, next_send_at: Micros, *, sent: bool = True) -> int:
     """Notes when to look at a run's due rows next, and whether they were sent again now; returns their number."""
-    return conn.execute(_SENT_AGAIN if sent else _POSTPONE, {"key_run_id": run_id, "now": now, "new_next_send_at": next_send_at}).rowcount
+    return conn.execute(
+        _SENT_AGAIN if sent else _POSTPONE, {"key_run_id": run_id, "now": now, "new_next_send_at": next_send_at}
+    ).rowcount
 
 
 def next_due(conn: Connection) -> Micros | None:

@@ -17,12 +17,12 @@ from tests.unit.runtime.harness import Run, act
 
 def test_a13_the_command_carries_number_name_queue_input_and_merged_options() -> None:
     async def calls() -> None:
-        await workflow.execute_activity("charge", "42", 999, queue="payments", start_to_close_timeout=7)
+        await workflow.execute_activity("unknown_here", "42", 999, queue="payments", start_to_close_timeout=7)
 
     run = Run(calls)
     (command,) = run.start()
     assert isinstance(command, cmd.ScheduleActivity)
-    assert (command.number, command.name, command.queue) == (1, "charge", "payments")
+    assert (command.number, command.name, command.queue) == (1, "unknown_here", "payments")
     assert command.options.start_to_close_timeout == timedelta(seconds=7)
     assert command.options.retry_policy is not None
     assert command.options.retry_policy.maximum_attempts == 10
@@ -32,7 +32,7 @@ def test_a13_the_command_carries_number_name_queue_input_and_merged_options() ->
 
 def test_a_queue_is_on_the_command_only_when_workflow_code_wrote_it() -> None:
     async def calls() -> None:
-        await workflow.execute_activity("charge", args=["42"], kwargs={"cents": 9})
+        await workflow.execute_activity("unknown_here", args=["42"], kwargs={"cents": 9})
 
     (command,) = Run(calls).start()
     assert isinstance(command, cmd.ScheduleActivity)
@@ -42,13 +42,13 @@ def test_a_queue_is_on_the_command_only_when_workflow_code_wrote_it() -> None:
 @pytest.mark.parametrize(
     ("arguments", "options", "argument"),
     [
-        (("charge", 1), {"args": [1]}, "args"),
-        (("charge",), {"args": "42"}, "args"),
-        (("charge",), {"kwargs": [1]}, "kwargs"),
+        (("unknown_here", 1), {"args": [1]}, "args"),
+        (("unknown_here",), {"args": "42"}, "args"),
+        (("unknown_here",), {"kwargs": [1]}, "kwargs"),
         (("",), {}, "activity"),
         ((7,), {}, "activity"),
-        (("charge",), {"colour": "red"}, "colour"),
-        (("charge",), {"start_to_close_timeout": "soon"}, "start_to_close_timeout"),
+        (("unknown_here",), {"colour": "red"}, "colour"),
+        (("unknown_here",), {"start_to_close_timeout": "soon"}, "start_to_close_timeout"),
     ],
 )
 def test_a14_a_wrong_call_is_refused_where_it_is_written(arguments: Any, options: Any, argument: str) -> None:
@@ -93,7 +93,7 @@ def test_a_result_that_does_not_fit_blocks_and_can_not_be_caught() -> None:
 def test_a_failure_is_one_error_with_its_facts_and_cause() -> None:
     async def calls() -> list[Any]:
         try:
-            await act("charge")
+            await act("unknown_here")
         except ActivityError as error:
             cause = error.cause
             assert isinstance(cause, ApplicationError)
@@ -112,7 +112,7 @@ def test_a_failure_is_one_error_with_its_facts_and_cause() -> None:
     run = Run(calls)
     run.start()
     run.fail(1, "CardDeclined", "no funds")
-    assert run.result[:-1] == ["charge", 1, 3, "CardDeclined", "no funds", True, "CardDeclined"]
+    assert run.result[:-1] == ["unknown_here", 1, 3, "CardDeclined", "no funds", True, "CardDeclined"]
     assert "no funds" in run.result[-1]
 
 
@@ -121,7 +121,7 @@ def test_the_text_of_a_failure_is_the_same_in_replay() -> None:
         import traceback
 
         try:
-            await act("charge")
+            await act("unknown_here")
         except ActivityError as error:
             await act("report", str(error), repr(error), "".join(traceback.format_exception_only(error)))
 
