@@ -16,8 +16,9 @@ from celery import Celery, bootsteps, signals
 
 from orchestrator.activity.context import note_worker_shutdown
 from orchestrator.activity.tasks import SharedActivity
-from orchestrator.errors import ConfigurationError
+from orchestrator.errors import ConfigurationError, Unavailable
 from orchestrator.store import migrate
+from orchestrator.store.database import Database
 from orchestrator.worker import identity, request, tracing
 from orchestrator.worker.binding import engine_of, is_bound
 from orchestrator.worker.housekeeping import Housekeeping, WorkerFacts
@@ -41,7 +42,7 @@ class HousekeepingStep(bootsteps.StartStopStep):
         app: Celery = worker.app
         refuse_what_cannot_work(app, worker)
         self._engine = engine_of(app)
-        migrate.check(self._engine.db)
+        check_database(self._engine.db)
         identity.renew()
         self._housekeeping = Housekeeping(self._engine, _facts_about(app, worker))
         worker.orchestrator_housekeeping = self._housekeeping
@@ -121,6 +122,22 @@ def refuse_what_cannot_work(app: Celery, worker: Any) -> None:
                 f"{task.name!r} is an @activity.defn under an @app.task. An activity is a Celery task already: remove "
                 "@app.task, or remove @activity.defn and call the task through activity.of(task)."
             )
+
+
+def check_database(db: Database) -> None:
+    """Makes sure that the database is there and its schema is the one this version needs.
+
+    Raises:
+        SchemaOutdated: The schema is not; the message says what to run.
+        Unavailable: The database can't be reached.
+    """
+    try:
+        migrate.check(db)
+    except Unavailable as error:
+        raise Unavailable(
+            f"The worker can't reach its database {db!r}, so it does not start. Check that the server is up, that the "
+            f"database exists, and orchestrator_database_url. {error}"
+        ) from None
 
 
 def tolerance_of(app: Celery) -> float | None:

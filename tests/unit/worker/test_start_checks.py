@@ -10,8 +10,10 @@ from celery.concurrency.thread import TaskPool as Threads
 
 from orchestrator import activity
 from orchestrator.activity.definition import registry
-from orchestrator.errors import ConfigurationError
-from orchestrator.worker.bootsteps import refuse_what_cannot_work, tolerance_of
+from orchestrator.errors import ConfigurationError, Unavailable
+from orchestrator.store.database import Database
+from orchestrator.worker.bootsteps import check_database, refuse_what_cannot_work, tolerance_of
+from tests.support.ports import free_port
 
 
 def worker(pool: Any = Prefork, method: str = "fork") -> Any:
@@ -77,3 +79,10 @@ def test_what_the_broker_tolerates_unacknowledged(
 ):
     app.conf.update(broker_url=url, broker_transport_options=options)
     assert tolerance_of(app) == seconds
+
+
+def test_a_database_that_is_away_is_told_with_its_setting_and_without_its_password():
+    db = Database.open(f"postgresql://shop:secret@127.0.0.1:{free_port()}/shop")
+    with pytest.raises(Unavailable, match="orchestrator_database_url") as caught:
+        check_database(db)
+    assert "secret" not in str(caught.value)
