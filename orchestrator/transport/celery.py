@@ -168,7 +168,7 @@ class CeleryTransport:
     def _note_trouble(self, error: Exception, count: int) -> None:
         level = logging.DEBUG if self._failing else logging.WARNING
         self._failing = True
-        logger.log(level, "The broker took %d message(s) not: %r. The sweep sends them again.", count, error)
+        logger.log(level, "The broker did not take %d message(s): %r. The sweep sends them again.", count, error)
 
     def _note_success(self) -> None:
         if self._failing:
