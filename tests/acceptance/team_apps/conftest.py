@@ -33,10 +33,11 @@ class Team:
         env = {**self.env, **options.pop("env", {})}
         return self._workers(APP, pool=pool, queues=queues, env=env, **options)
 
-    def start(self) -> WorkflowHandle[Any, Any]:
+    def start(self, id: str | None = None) -> WorkflowHandle[Any, Any]:
         """Starts the workflow of two activities, by name: this process does not know it."""
         queue = self.settings.get("task_default_queue", "celery")
-        return self.durable.start("ta_fulfil", "order-42", 250, id=f"order-{secrets.token_hex(4)}", queue=queue)
+        id = id or f"order-{secrets.token_hex(4)}"
+        return self.durable.start("ta_fulfil", "order-42", 250, id=id, queue=queue)
 
 
 @pytest.fixture
