@@ -4,24 +4,31 @@
 PYTHON ?= python3
 VENV ?= .venv
 DEMO_ARGS ?=
+BENCH_ARGS ?=
 PYTEST_ARGS ?=
 
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types check format build install clean
+.PHONY: help demo test chaos bench lint types check format build install clean
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo 'Variables: PYTHON ($(PYTHON)), VENV ($(VENV)), DEMO_ARGS, PYTEST_ARGS'
+	@echo 'Variables: PYTHON ($(PYTHON)), VENV ($(VENV)), DEMO_ARGS, BENCH_ARGS, PYTEST_ARGS'
 
 demo: $(VENV)/.installed ## Run a shop, kill its process in the middle, watch it recover
 	@$(BIN)/python -m activities.demo $(DEMO_ARGS)
 
 test: $(VENV)/.installed-dev ## Run all tests on the services that this machine has
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+chaos: $(VENV)/.installed-dev ## Kill workers and restart servers under 500 workflows, at full size
+	CHAOS_FULL=1 $(BIN)/python -m pytest tests/chaos $(PYTEST_ARGS)
+
+bench: $(VENV)/.installed-dev ## Measure steps beside a bare Celery chain, on servers of its own
+	$(BIN)/python -m benchmarks.steps $(BENCH_ARGS)
 
 lint: $(VENV)/.installed-dev ## Check style, architecture and dependencies
 	$(BIN)/ruff check .

@@ -108,7 +108,8 @@ def test_a_queue_that_refuses_what_is_too_much_gets_it_later(yard: Yard, figure:
     arguments = {"x-max-length": 5, "x-overflow": "reject-publish"}
     with Connection(yard.broker) as connection:
         Queue("narrow", routing_key="narrow", queue_arguments=arguments)(connection.channel()).declare()
-    yard.worker(queues=["celery"])
+    # Who publishes must know the queue's arguments too: RabbitMQ refuses to declare it with others.
+    yard.worker(app="tests.chaos.narrow_app", queues=["celery"])
     handle = yard.start("ch_fan", "fan", 20, "narrow")
     wait_until(lambda: yard.depth("narrow") == 5, 40)
     since = time.monotonic()
