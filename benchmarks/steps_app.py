@@ -27,7 +27,7 @@ def note(name: str) -> None:
     os.close(descriptor)
 
 
-@app.task
+@app.task(name="bench_bare")
 def bench_bare(step: int, name: str) -> int:
     note(name)
     return step + 1
