@@ -42,28 +42,22 @@ class Team:
 
 @pytest.fixture
 def make_team(
-    tmp_path: Path, rabbitmq_url: str, migrated_postgres_url: str, celery_worker_process: WorkerFactory
+    tmp_path: Path, rabbitmq_url: str, postgres_url: str, celery_worker_process: WorkerFactory
 ) -> Iterator[Callable[..., Team]]:
-    """Makes a team's app with these settings, on RabbitMQ and PostgreSQL.
-
-    `{database}` in a string is replaced by the URL of the test's database.
-    """
-    # Celery hands the URL to SQLAlchemy as it is, and there a bare postgresql:// means another driver.
-    driver_url = f"postgresql+psycopg2://{migrated_postgres_url.partition('://')[2]}"
+    """Makes a team's app with these settings, on RabbitMQ and PostgreSQL."""
     made: list[Orchestrator] = []
 
     def make(**settings: Any) -> Team:
-        text = json.dumps(settings).replace("{database}", driver_url)
         env = {
-            "TEAM_SETTINGS": text,
+            "TEAM_SETTINGS": json.dumps(settings),
             "BROKER_URL": rabbitmq_url,
-            "DATABASE_URL": migrated_postgres_url,
+            "DATABASE_URL": postgres_url,
             "EFFECTS_DIR": str(tmp_path),
             "C_FORCE_ROOT": "1",  # Celery's own fear of pickle, where tests run as root
         }
-        client = {name: value for name, value in json.loads(text).items() if name != "audited"}
+        client = {name: value for name, value in settings.items() if name != "audited"}
         app = Celery("team", broker=rabbitmq_url, set_as_current=False)
-        app.conf.update(orchestrator_database_url=migrated_postgres_url, **client)
+        app.conf.update(orchestrator_database_url=postgres_url, **client)
         made.append(Orchestrator(app))
         return Team(settings, env, tmp_path, made[-1], celery_worker_process)
 
