@@ -2,8 +2,12 @@
 
 import secrets
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from celery import signals
 
 from tests.support.processes import ROOT, ManagedProcess
 from tests.support.waiting import wait_until
@@ -77,3 +81,16 @@ class CeleryWorker(ManagedProcess):
 def python_env(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """Environment for a Python child that finds this repository and prints at once."""
     return {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1", **(extra or {})}
+
+
+@contextmanager
+def logging_left_alone() -> Iterator[None]:
+    """Keeps a worker in the test's own process from setting up the logging of all later tests."""
+
+    def leave(**_: Any) -> None: ...
+
+    signals.setup_logging.connect(leave, weak=False)
+    try:
+        yield
+    finally:
+        signals.setup_logging.disconnect(leave)

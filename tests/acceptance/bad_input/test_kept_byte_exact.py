@@ -22,6 +22,7 @@ from orchestrator.testing import WorkflowEnvironment
 from tests.acceptance.bad_input import flows
 from tests.acceptance.bad_input.cases import refuse
 from tests.conformance.engine.world import World
+from tests.support.celery_worker import logging_left_alone
 from tests.support.fixtures.processes import WorkerFactory
 
 IDS = [
@@ -208,7 +209,8 @@ def test_ids_reach_activities_through_a_broker_in_memory_and_sqlite(
 ) -> None:
     durable = make_app("memory://", sqlite_url)
     queues = ["celery", flows.ODD_QUEUE]
-    with start_worker(durable.app, pool="threads", concurrency=2, perform_ping_check=False, queues=queues) as worker:
+    options: dict[str, Any] = {"pool": "threads", "concurrency": 2, "perform_ping_check": False, "queues": queues}
+    with logging_left_alone(), start_worker(durable.app, **options) as worker:
         check_the_ids_that_arrived(durable)
     # The worker of Celery's own test kit does not send it.
     signals.worker_shutdown.send(sender=worker)

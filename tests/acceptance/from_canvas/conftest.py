@@ -19,6 +19,7 @@ from orchestrator.activity.definition import registry as activities
 from orchestrator.activity.legacy import TaskReference
 from orchestrator.runtime.registry import default_registry
 from orchestrator.testing import WorkflowEnvironment
+from tests.support.celery_worker import logging_left_alone
 
 HERE = Path(__file__).parent
 PROJECT = HERE / "project"
@@ -53,8 +54,9 @@ class Bookshop:
     @contextlib.contextmanager
     def worker(self, concurrency: int = 2) -> Iterator[Any]:
         """Runs a real worker of threads in this process."""
-        with start_worker(self.app, pool="threads", concurrency=concurrency, perform_ping_check=False) as worker:
-            yield worker
+        worker = start_worker(self.app, pool="threads", concurrency=concurrency, perform_ping_check=False)
+        with logging_left_alone(), worker as started:
+            yield started
 
     def effects(self, kind: str) -> list[str]:
         """What was done of a kind since the test began."""
