@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from orchestrator.engine.core import Engine
 from orchestrator.engine.deadlines import started_deadline
 from orchestrator.engine.outcomes import Ended, end_lost, hand_over
+from orchestrator.engine.progress import lane
 from orchestrator.engine.wakeups import note_arrival
 from orchestrator.errors import Unavailable
 from orchestrator.model.records import ActivityRecord, ActivityState, RunRecord
@@ -128,7 +129,7 @@ def claim(
     if ended is not None:
         ended.announce(engine)
     if isinstance(answer, Claim):
-        note_arrival(engine, answer.queue, ticket.published_at)
+        note_arrival(engine, lane(answer.queue, answer.options.get("priority")), ticket.published_at)
     return answer
 
 

@@ -13,6 +13,14 @@ from collections.abc import Callable
 from orchestrator.types import SECOND, Micros
 
 
+def lane(queue: str, priority: int | None) -> str:
+    """Returns under which name the progress of a queue's messages of one priority is noted.
+
+    Urgent messages overtake others, so their arrival says nothing about those that went before.
+    """
+    return queue if priority is None else f"{queue} (priority {priority})"
+
+
 class ProgressNotes:
     """Throttles the writes of queue progress in one process. Thread-safe.
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from orchestrator.engine import outcomes
 from orchestrator.engine.changes import first_message
 from orchestrator.engine.core import Engine
 from orchestrator.engine.deadlines import final_deadline
 from orchestrator.engine.outcomes import Ended
+from orchestrator.engine.progress import lane
 from orchestrator.engine.retries import resend_delay
 from orchestrator.engine.wakeups import wake, wake_message
 from orchestrator.errors import Unavailable
@@ -55,10 +57,10 @@ def send_activities(engine: Engine, _tick: Tick, limit: int) -> int:
     def take(conn: Connection) -> tuple[int, list[ActivityRecord]]:
         now = engine.db.now(conn)
         due = activities.due_to_send(conn, asked.at, limit)
-        may_send = _may_resend(conn, asked)
+        may_send = _may_resend(conn, asked, {row.options.get("priority") for row in due})
         sent = []
         for row in due:
-            again = row.send_count == 0 or may_send(row.queue, row.published_at)
+            again = row.send_count == 0 or may_send(row.queue, row.published_at, row.options.get("priority"))
             values: dict[str, object] = {"next_send_at": _next_send(engine, now, row.send_count)}
             if again:
                 values |= {"published_at": now, "send_count": row.send_count + 1}
@@ -97,12 +99,16 @@ def _ask_broker(engine: Engine, queues_due: Callable[[Connection, Micros, int], 
     return _Asked(at=now, queues=names, empty={name for name in names if engine.transport.depth(name) in (0, None)})
 
 
-def _may_resend(conn: Connection, asked: _Asked) -> Callable[[str, Micros | None], bool]:
-    """Returns a test whether a message may be sent again without amplifying a backlog (P4)."""
-    reached = queues.progress(conn, asked.queues) if asked.queues else {}
+class _MaySend(Protocol):
+    def __call__(self, queue: str, published_at: Micros | None, priority: int | None = None) -> bool: ...
 
-    def may_send(queue: str, published_at: Micros | None) -> bool:
-        return queue in asked.empty or reached.get(queue, 0) > (published_at or 0)
+
+def _may_resend(conn: Connection, asked: _Asked, priorities: Collection[int | None] = (None,)) -> _MaySend:
+    """Returns a test whether a message may be sent again without amplifying a backlog (P4)."""
+    reached = queues.progress(conn, [lane(queue, priority) for queue in asked.queues for priority in priorities])
+
+    def may_send(queue: str, published_at: Micros | None, priority: int | None = None) -> bool:
+        return queue in asked.empty or reached.get(lane(queue, priority), 0) > (published_at or 0)
 
     return may_send
 
