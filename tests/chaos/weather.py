@@ -50,6 +50,9 @@ class WorkerKiller:
     def _run(self) -> None:
         while not self._stopping.wait(self._interval):
             try:
+                for worker in self._waiting:
+                    if not worker.is_running():  # it gave up by itself: its supervisor starts it again
+                        worker.start()
                 up = [worker for worker in self._waiting if worker.is_ready()]
                 if len(up) > self._spared:
                     self._kill(up[0])
