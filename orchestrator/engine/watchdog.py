@@ -103,6 +103,7 @@ class _Watchdog:
         self._thread: threading.Thread | None = None
         self._replaced: Callable[[int, FrameType | None], object] | None = None
         """The team's own handler of the signal."""
+        self._passing_on = False
 
     def begin(self, watch: Watch) -> None:
         if threading.current_thread() is threading.main_thread():
@@ -155,19 +156,29 @@ class _Watchdog:
     def _install_handler(self) -> None:
         # Never taken away again: a signal that is still under way would end the process.
         found = signal.getsignal(_ALARM) if _ALARM is not None else None
-        if _ALARM is not None and found != self._on_alarm and (found is signal.SIG_DFL or callable(found)):
+        if _ALARM is not None and found is not _on_alarm and (found is signal.SIG_DFL or callable(found)):
             self._replaced = found if callable(found) else None
-            signal.signal(_ALARM, self._on_alarm)
+            signal.signal(_ALARM, _on_alarm)
 
     def _has_handler(self) -> bool:
-        return _ALARM is not None and signal.getsignal(_ALARM) == self._on_alarm
+        return _ALARM is not None and signal.getsignal(_ALARM) is _on_alarm
 
-    def _on_alarm(self, signum: int, frame: FrameType | None) -> None:
-        watch = _dog._watches.get(threading.get_ident())
+    def on_alarm(self, signum: int, frame: FrameType | None) -> None:
+        watch = self._watches.get(threading.get_ident())
         if watch is not None and watch.stack is not None:
             raise OutOfTime
-        if self._replaced is not None:
-            self._replaced(signum, frame)
+        if self._replaced is not None and not self._passing_on:
+            # The replaced handler may have saved ours, and call it in its turn: it is asked once.
+            self._passing_on = True
+            try:
+                self._replaced(signum, frame)
+            finally:
+                self._passing_on = False
+
+
+def _on_alarm(signum: int, frame: FrameType | None) -> None:
+    """The one handler, whichever watchdog is on duty: so it is recognised, and never taken for the team's own."""
+    _dog.on_alarm(signum, frame)
 
 
 def _stack_of(thread: int) -> str:
