@@ -13,7 +13,7 @@ from kombu import Connection, Queue
 from orchestrator import WorkflowCanceled
 from orchestrator.model.events import ActivityCompleted
 from orchestrator.store import activities, history
-from tests.chaos.conftest import BRISK, MakeYard, Yard
+from tests.chaos.conftest import BRISK, FULL, MakeYard, Yard
 from tests.support.celery_worker import CeleryWorker
 from tests.support.fixtures.own_servers import ServerFactory
 from tests.support.own_server import OwnServer
@@ -45,7 +45,7 @@ def test_the_starts_of_a_killer_are_counted_across_a_restart_of_the_broker(
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("pool", ["prefork", "threads", "solo"])
 def test_nothing_is_lost_or_failed_by_workers_that_restart_all_the_time(yard: Yard, pool: str, figure: Figure) -> None:
-    count = 60
+    count = 200 if FULL else 40
     worker = yard.worker(pool=pool)
     fan = yard.start("ch_fan", "drain", count, "celery")
     steady = [yard.start("ch_order", f"o{number}", 0.05) for number in range(4)]
@@ -54,7 +54,7 @@ def test_nothing_is_lost_or_failed_by_workers_that_restart_all_the_time(yard: Ya
         assert time.monotonic() - since < 200, "stuck"
         reached = len(yard.ledger.effects())
         # It goes down at work: after a few effects, or a few seconds in which there was nothing to do yet.
-        wait_in_vain(lambda reached=reached: len(yard.ledger.effects()) >= reached + 15, 5)
+        wait_in_vain(lambda reached=reached: len(yard.ledger.effects()) >= reached + (20 if FULL else 12), 5)
         restart(worker)
         restarts += 1
     assert fan.result(timeout=60) == count

@@ -45,7 +45,7 @@ def test_all_is_done_once_on_rabbitmq(
     figure: Callable[[str, str], None],
 ) -> None:
     broker = own_rabbitmq()
-    weather(make_yard(broker.url, own_database.url, **SETTINGS), broker, own_database, size(500, 40), figure)
+    weather(make_yard(broker.url, own_database.url, **SETTINGS), broker, own_database, size(500, 25), figure)
 
 
 @pytest.mark.slow
