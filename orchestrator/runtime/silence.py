@@ -19,6 +19,11 @@ _SUSPENDABLE = 0x20 | 0x80 | 0x100 | 0x200
 """Code flags of generators, coroutines, iterable coroutines and async generators."""
 
 
+LIMIT = 1000
+"""Most refusals while one coroutine is closed. A bound, so that no interplay with signals, other exceptions thrown
+into the thread, or another tool's tracing can refuse for ever: past it the code runs, without a workflow."""
+
+
 class Silence:
     """A block in which this thread runs no handler of a suspended coroutine or generator that is closed."""
 
@@ -27,6 +32,7 @@ class Silence:
         self.paused = False
         """True while the collector runs: what it closes may be of some other library."""
         self._before: Any = None
+        self._left = LIMIT
         self._frames: set[FrameType] = set()
 
     def __enter__(self) -> Self:
@@ -59,6 +65,7 @@ class Silence:
 
     def release(self) -> None:
         """Lets go of the frames that have ended, and with them of generators they hold, while still refusing."""
+        self._left = LIMIT
         while self._frames:
             frame = self._frames.pop()
             refusal = frame.f_trace
@@ -68,6 +75,9 @@ class Silence:
 
     def refuse_again(self, frame: FrameType) -> None:
         """Goes on refusing, after a refusal switched tracing off."""
+        self._left -= 1
+        if self._left < 0:
+            return
         frame.f_trace = _Refusal(self, frame)
         sys.settrace(self.entered)
 
