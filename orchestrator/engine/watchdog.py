@@ -22,6 +22,7 @@ from types import FrameType
 from typing import Final, TypeVar
 
 from orchestrator.errors import DecisionTimeout
+from orchestrator.runtime.disposal import note_interruption
 
 T = TypeVar("T")
 
@@ -148,6 +149,7 @@ class _Watchdog:
 
     def _interrupt(self, watch: Watch) -> None:
         watch.stack = watch.stack or _stack_of(watch.thread)
+        note_interruption()
         if _ALARM is not None and watch.thread == threading.main_thread().ident and self._has_handler():
             signal.pthread_kill(watch.thread, _ALARM)
         else:

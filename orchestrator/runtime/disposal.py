@@ -42,8 +42,29 @@ def discard(left: list[Any]) -> None:
             chain[0].close()
     # Else the last one would live on, and end where its code may run.
     chain = []
-    if guarded:
+    if guarded and _interrupted:
+        _kept.extend(guarded)
+    elif guarded:
         _close_silently(guarded)
+
+
+def note_interruption() -> None:
+    """Tells that code of this process was interrupted by an exception thrown into its thread.
+
+    After that, refusing handlers was seen never to end (CPython 3.11), so coroutines that hold handlers are kept to
+    the end of the process instead of being closed: their memory is the price of never hanging and never running them.
+    """
+    global _interrupted  # noqa: PLW0603 - a fact about the process
+    _interrupted = True
+
+
+def was_interrupted() -> bool:
+    """Tells whether :func:`note_interruption` was called in this process."""
+    return _interrupted
+
+
+_interrupted = False
+_kept: list[list[Any]] = []
 
 
 def _close_silently(guarded: list[list[Any]]) -> None:
