@@ -9,6 +9,8 @@ import os
 
 import pytest
 
+from orchestrator.activity.context import note_worker_shutdown
+
 pytest_plugins = (
     "tests.support.fixtures.brokers",
     "tests.support.fixtures.databases",
@@ -38,3 +40,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for mark, fixtures in MARKS.items():
             if used & fixtures:
                 item.add_marker(mark)
+
+
+@pytest.fixture(autouse=True)
+def _no_worker_is_shutting_down() -> None:
+    """A worker that an earlier test stopped in this process says nothing about this test."""
+    note_worker_shutdown(stopping=False)
